@@ -1,0 +1,1 @@
+"""Kernels, devices and the targets that find, rewrite, build and run them."""

@@ -1,0 +1,384 @@
+"""The form itself: a small typed loop-nest language that kernels are lifted to and printed from.
+
+A form is a set of parallel axes (work items or work groups) around a body of statements. All the items of all
+axes are independent. Names are those of the user's code. Every expression knows its dtype and its lanes; lanes
+above one appear only after a schedule has vectorized something. Boolean values have dtype ``i32``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from mb_targets.model import Dtype
+
+Operator = Literal[
+    "+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "&", "|", "^", "<<", ">>",
+    "neg", "!", "~",
+]  # fmt: skip
+FoldOperator = Literal["+", "*", "max", "min", "&", "|", "^"]
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal. ``text`` is how the user wrote it, empty for one that we made."""
+
+    value: float
+    dtype: Dtype
+    text: str = ""
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar parameter, an axis, a loop variable or a local variable."""
+
+    name: str
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Element ``index`` of a buffer or array; with lanes, that many contiguous elements from it."""
+
+    buffer: str
+    index: Expr
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operator on one or two arguments; a scalar argument of a vector operator is broadcast."""
+
+    op: Operator
+    args: tuple[Expr, ...]
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function without side effects, by its OpenCL name: ``exp``, ``fmax``, ``mad``, ``native_exp``."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``condition ? yes : no``."""
+
+    condition: Expr
+    yes: Expr
+    no: Expr
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion of value; with more lanes than its value, a broadcast."""
+
+    value: Expr
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A vector made of scalars."""
+
+    items: tuple[Expr, ...]
+    dtype: Dtype
+
+    @property
+    def lanes(self) -> int:
+        """As many as there are items."""
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One element of a vector."""
+
+    vector: Expr
+    number: int
+    dtype: Dtype
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A vector folded to a scalar by an operator."""
+
+    op: FoldOperator
+    vector: Expr
+    dtype: Dtype
+    lanes: int = 1
+
+
+Expr: TypeAlias = Const | Var | Load | Op | Call | Select | Cast | Pack | Lane | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Declare a variable; ``value`` None leaves it undefined."""
+
+    name: str
+    dtype: Dtype
+    value: Expr | None
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a variable a new value."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Fold a value into a variable: ``name = name op value``. A loop may reorder these among themselves."""
+
+    name: str
+    op: FoldOperator
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write an element of a buffer or array; the value's lanes go to contiguous elements."""
+
+    buffer: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for (name = start; name < stop; name += step)``; step is a positive expression."""
+
+    name: str
+    dtype: Dtype
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Stmt, ...]
+    unroll: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Do one body or the other."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Declare an array of constant length in private or local memory; a schedule's work, never a lifter's."""
+
+    name: str
+    dtype: Dtype
+    length: int
+    space: Literal["private", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A work-group barrier on local memory; a schedule's work, never a lifter's."""
+
+
+Stmt: TypeAlias = Let | Assign | Accumulate | Store | Loop | If | Array | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A parallel dimension.
+
+    Attributes:
+        name: The variable that holds the id.
+        dim: Dimension of the NDRange.
+        level: ``item`` runs over global ids, ``group`` over work groups (the items of a group were folded
+            into loops of the body).
+        extent: How many there are, over the scalar parameters: from a guard in the kernel or from the launch
+            spec. None where only the NDRange tells.
+        guarded: Whether the extent came from a guard in the kernel.
+    """
+
+    name: str
+    dtype: Dtype
+    dim: int
+    level: Literal["item", "group"]
+    extent: Expr | None
+    guarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A pointer parameter: its element type, and whether the body reads and writes it."""
+
+    name: str
+    dtype: Dtype
+    space: Literal["global", "constant"]
+    read: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A lifted kernel.
+
+    Attributes:
+        name: The kernel's.
+        buffers: Pointer parameters in order.
+        scalars: Scalar parameters in order.
+        axes: Parallel dimensions, innermost (dimension 0) first.
+        body: What each item does.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Var, ...]
+    axes: tuple[Axis, ...]
+    body: tuple[Stmt, ...]
+
+    def buffer(self, name: str) -> Buffer | None:
+        """Find a buffer by name; None for an array of the body."""
+        return next((b for b in self.buffers if b.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class DoesNotLift:
+    """Why a kernel has no form; the reason is shown to the user."""
+
+    reason: str
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """Give the direct operands of an expression."""
+    match e:
+        case Load(index=i):
+            return (i,)
+        case Op(args=args) | Call(args=args):
+            return args
+        case Select(condition=c, yes=y, no=n):
+            return (c, y, n)
+        case Cast(value=v):
+            return (v,)
+        case Pack(items=items):
+            return items
+        case Lane(vector=v) | Fold(vector=v):
+            return (v,)
+        case _:
+            return ()
+
+
+def rebuild(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Make the same expression with ``f`` applied to each direct operand."""
+    match e:
+        case Load(index=i):
+            return replace(e, index=f(i))
+        case Op(args=args):
+            return replace(e, args=tuple(map(f, args)))
+        case Call(args=args):
+            return replace(e, args=tuple(map(f, args)))
+        case Select(condition=c, yes=y, no=n):
+            return replace(e, condition=f(c), yes=f(y), no=f(n))
+        case Cast(value=v):
+            return replace(e, value=f(v))
+        case Pack(items=items):
+            return replace(e, items=tuple(map(f, items)))
+        case Lane(vector=v) | Fold(vector=v):
+            return replace(e, vector=f(v))
+        case _:
+            return e
+
+
+def transform(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Rewrite bottom-up: ``f`` sees each node after its operands were rewritten."""
+    return f(rebuild(e, lambda x: transform(x, f)))
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """Visit an expression and everything below it."""
+    yield e
+    for c in children(e):
+        yield from walk(c)
+
+
+def expressions(s: Stmt) -> Iterator[Expr]:
+    """Give the expressions that stand directly in a statement, not those of statements inside it."""
+    match s:
+        case Let(value=v):
+            if v is not None:
+                yield v
+        case Assign(value=v) | Accumulate(value=v):
+            yield v
+        case Store(index=i, value=v):
+            yield i
+            yield v
+        case Loop(start=a, stop=b, step=c):
+            yield from (a, b, c)
+        case If(condition=c):
+            yield c
+        case _:
+            pass
+
+
+def blocks(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """Give the bodies inside a statement."""
+    match s:
+        case Loop(body=b):
+            return (b,)
+        case If(then=t, otherwise=o):
+            return (t, o)
+        case _:
+            return ()
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Visit every statement of a body, outer before inner."""
+    for s in body:
+        yield s
+        for b in blocks(s):
+            yield from statements(b)
+
+
+def loads(body: tuple[Stmt, ...]) -> Iterator[Load]:
+    """Visit every load of a body."""
+    for s in statements(body):
+        for top in expressions(s):
+            for e in walk(top):
+                if isinstance(e, Load):
+                    yield e
+
+
+def map_expressions(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
+    """Make the same statement with ``f`` applied to each expression in it, at every depth."""
+
+    def inner(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map_expressions(x, f) for x in body)
+
+    match s:
+        case Let(value=v):
+            return replace(s, value=None if v is None else f(v))
+        case Assign(value=v) | Accumulate(value=v):
+            return replace(s, value=f(v))
+        case Store(index=i, value=v):
+            return replace(s, index=f(i), value=f(v))
+        case Loop(start=a, stop=b, step=c, body=body):
+            return replace(s, start=f(a), stop=f(b), step=f(c), body=inner(body))
+        case If(condition=c, then=t, otherwise=o):
+            return If(f(c), inner(t), inner(o))
+        case _:
+            return s
