@@ -8,7 +8,7 @@ output. The last event of a job that ended is Finished or Failed; one that has n
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -137,11 +137,16 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The job could not do its work: one sentence for the user, and a comment that may answer it."""
+    """The job could not do its work: one sentence for the user, and a comment that may answer it.
+
+    ``cause`` says whose turn it is: ``input`` (the file or its launch), ``device`` (a device, toolchain or
+    driver is missing or refused), or ``internal`` (ours). The command line's exit code follows it.
+    """
 
     time: float
     message: str
     comment: str = ""
+    cause: Literal["input", "device", "internal"] = "internal"
 
 
 Event: TypeAlias = Started | Queued | Progress | Tried | Finished | Failed
