@@ -108,8 +108,9 @@ class Argument:
             over the symbols, in Python's arithmetic.
         fold: For an output of which only a fold matters (``sum``: the partial sums of a reduction), the
             fold; None when every element matters.
-        low: Smallest value to fill an input with, None for the dtype's usual range.
-        high: Largest value to fill an input with.
+        low: Smallest value to fill an input with, an expression like ``extent``; empty for the dtype's usual
+            range. An index that must stay below a size moves with it.
+        high: Largest value to fill an input with, likewise.
         origin: Where this came from.
     """
 
@@ -119,8 +120,8 @@ class Argument:
     extent: str
     lanes: int = 1
     fold: Literal["sum", "max", "min"] | None = None
-    low: float | None = None
-    high: float | None = None
+    low: str = ""
+    high: str = ""
     origin: Origin = "inferred"
 
 

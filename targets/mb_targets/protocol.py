@@ -8,7 +8,7 @@ inputs, never compares, never averages, never loops: the optimizer does that onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -56,6 +56,7 @@ class Launch:
         dtypes: Element type by parameter name.
         lanes: Vector lanes by parameter name.
         written: Names of the buffers that may be written.
+        ranges: Smallest and largest value to fill a buffer with, for those that must stay inside one.
     """
 
     order: tuple[str, ...]
@@ -67,6 +68,7 @@ class Launch:
     written: tuple[str, ...]
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
