@@ -17,9 +17,7 @@ TREES: st.SearchStrategy[Expression] = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         st.builds(Binary, OPERATORS, inner, inner),
-        st.builds(
-            Extreme, st.sampled_from(("min", "max")), st.lists(inner, min_size=1, max_size=3).map(tuple)
-        ),
+        st.builds(Extreme, st.sampled_from(("min", "max")), st.tuples(inner, inner)),
     ),
     max_leaves=12,
 )
