@@ -1,0 +1,68 @@
+"""``modelblaster doctor``: which targets work here, and what to install for the others."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from mb_lsp.problems import Code
+from mb_targets import registry
+from mb_targets.errors import TargetError
+from mb_targets.protocol import Finding
+
+
+class TargetReport(msgspec.Struct, frozen=True):
+    """What one target found; ``problem`` is set where it could not even be loaded."""
+
+    target: str
+    findings: tuple[Finding, ...]
+    problem: str = ""
+
+    @property
+    def works(self) -> bool:
+        """True when some part works."""
+        return any(f.works for f in self.findings)
+
+
+def run(as_json: bool) -> Code:
+    """Print every target's findings; the exit code says whether any target has a device."""
+    reports = [examine(name) for name in registry.names()]
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(reports), indent=2) + b"\n")
+        sys.stdout.flush()
+    else:
+        _print(reports)
+    return Code.DONE if any(r.works for r in reports) else Code.DEVICE
+
+
+def examine(name: str) -> TargetReport:
+    """Load one target and ask it."""
+    try:
+        return TargetReport(name, tuple(registry.load(name).doctor()))
+    except (ImportError, TargetError) as error:
+        return TargetReport(name, (), f"cannot be loaded: {error}")
+
+
+def _print(reports: list[TargetReport]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not reports:
+        console.print(
+            "No target is installed; install modelblaster again: pip install --force-reinstall modelblaster"
+        )
+    for report in reports:
+        console.print(Text(report.target, style="bold"))
+        if report.problem:
+            console.print(Text(f"  {report.problem}", style="red"))
+        table = Table(box=None, show_header=False, padding=(0, 1))
+        for finding in report.findings:
+            mark = Text("works", style="green") if finding.works else Text("missing", style="yellow")
+            text = Text(finding.found)
+            if finding.remedy:
+                text.append(f"\n{finding.remedy}", style="cyan")
+            table.add_row(Text(f"  {finding.part}"), mark, text)
+        console.print(table)

@@ -1,0 +1,201 @@
+"""``modelblaster optimize``: a job for each kernel, shown while it runs, then its result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mb_agent import events
+from mb_lsp import folders, follow, pick, results, salvage
+from mb_lsp.problems import Code, CommandError
+from mb_lsp.write import apply_edits
+from mb_targets import registry
+from mb_targets.model import Kernel, NotApplicable, Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for on the command line.
+
+    Attributes:
+        knowledge: Folder of the knowledge base, empty to do without.
+    """
+
+    file: str
+    seconds: float = 60.0
+    candidates: int = 10_000
+    device: str = ""
+    apply: bool = False
+    as_json: bool = False
+    seed: int | None = None
+    knowledge: str = ""
+    precision: Precision = "same"
+    keep_job: bool = False
+
+
+Watch = Callable[[events.Event], None]
+
+
+def run(options: Options) -> Code:
+    """Optimize the kernel or kernels of a file, print what was found, and give the exit code.
+
+    Raises:
+        CommandError: The file or its kernel cannot be found.
+    """
+    path, name = pick.split(options.file)
+    names = [k.name for k in pick.kernels(pick.read(path), name)]
+    found: list[results.Result] = []
+    codes: list[Code] = []
+    for one in names:
+        result, code = _one(options, path, one)
+        found.append(result)
+        codes.append(code)
+        if not options.as_json:
+            _print(result)
+        if code == Code.CANCELLED:
+            break
+    if options.as_json:
+        sys.stdout.buffer.write(to_json(found, several=len(names) > 1) + b"\n")
+        sys.stdout.flush()
+    return max(codes)
+
+
+def to_json(found: list[results.Result], several: bool) -> bytes:
+    """Write one object, or a list where the file has several kernels and none was named."""
+    return msgspec.json.format(msgspec.json.encode(found if several else found[0]), indent=2)
+
+
+def request_for(options: Options, document: pick.Document, kernel: Kernel, job: str) -> events.Request:
+    """Write down what is asked of a job."""
+    return events.Request(
+        job=job,
+        path=str(document.path.resolve()),
+        text=document.text,
+        kernel=kernel,
+        offset=max(document.text.find(kernel.source), 0),
+        budget=events.Budget(options.seconds, options.candidates),
+        device=options.device,
+        knowledge=options.knowledge,
+        precision=options.precision,
+        seed=options.seed,
+    )
+
+
+def run_job(request: events.Request, folder: Path, watch: Watch) -> tuple[list[events.Event], bool]:
+    """Run a job to its end.
+
+    Returns:
+        Its events, and whether it was cancelled by an interrupt.
+    """
+    follow.prepare(folder, request)
+    log: list[events.Event] = []
+    process = follow.JobProcess(folder)
+    try:
+        for event in process.events():
+            log.append(event)
+            watch(event)
+    except KeyboardInterrupt:
+        process.cancel()
+        return events.read_log(folder), True
+    finally:
+        process.close()
+    return log, False
+
+
+def _one(options: Options, path: Path, name: str) -> tuple[results.Result, Code]:
+    from mb_lsp.display import open_display
+
+    document = pick.read(path)
+    kernel = pick.kernels(document, name)[0]
+    job, folder = follow.new_job()
+    request = request_for(options, document, kernel, job)
+    with open_display(kernel.name, options.seconds) as display:
+        log, cancelled = run_job(request, folder, display.show)
+    result, code = summarize(request, log, cancelled, str(path))
+    if options.apply and result.offers and not cancelled:
+        result, code = _applied(result, request, log)
+    if options.keep_job or code == Code.INTERNAL or result.offers:
+        return msgspec.structs.replace(result, job=str(folder)), code
+    follow.discard(folder)
+    return result, code
+
+
+def summarize(
+    request: events.Request, log: list[events.Event], cancelled: bool, file: str
+) -> tuple[results.Result, Code]:
+    """Turn a job's events into its result and exit code."""
+    result = results.Result(results.SCHEMA, file, request.kernel.name, "nothing faster")
+    started = next((e for e in log if isinstance(e, events.Started)), None)
+    if started is not None:
+        result = msgspec.structs.replace(
+            result,
+            launch=results.launch_result(started.launch, started.launch_comment),
+            device=started.device.key,
+            seed=started.seed,
+        )
+    last = log[-1] if log else None
+    if isinstance(last, events.Finished):
+        counts = {"tried": last.tried, "refused": last.refused, "reason": last.reason}
+        return _with_offers(msgspec.structs.replace(result, **counts), last.offers, "faster"), Code.DONE
+    if isinstance(last, events.Failed) and not cancelled:
+        failed = msgspec.structs.replace(result, verdict="failed", reason=last.message, question=last.comment)
+        return failed, follow.exit_code(last)
+    tried = [e for e in log if isinstance(e, events.Tried)]
+    refused = sum(t.outcome.verdict.refused for t in tried)
+    result = msgspec.structs.replace(result, verdict="cancelled", tried=len(tried), refused=refused)
+    return _with_offers(result, salvage.offers(request, log), "cancelled"), Code.CANCELLED
+
+
+def _with_offers(
+    result: results.Result, offers: tuple[events.Offer, ...], verdict: results.VerdictWord
+) -> results.Result:
+    if not offers:
+        return result
+    shown = tuple(results.offer_result(o) for o in offers)
+    best = shown[0]
+    return msgspec.structs.replace(
+        result,
+        verdict=verdict,
+        level=best.level,
+        speedup=best.speedup,
+        diff=best.diff,
+        changes_launch=best.changes_launch,
+        offers=shown,
+    )
+
+
+def _applied(
+    result: results.Result, request: events.Request, log: list[events.Event]
+) -> tuple[results.Result, Code]:
+    """Write the best offer to the user's files, or say why not."""
+    last, started = log[-1], next(e for e in log if isinstance(e, events.Started))
+    assert isinstance(last, events.Finished)
+    target = registry.load(request.kernel.target)
+    variant = last.offers[0].variant
+    edits = target.patch(request.kernel, started.launch, variant, Path(request.path), request.text)
+    if isinstance(edits, NotApplicable):
+        problem = f"this variant cannot be written: {edits.reason}; the diff shows it"
+        return msgspec.structs.replace(result, problem=problem), Code.INPUT
+    try:
+        written = tuple(str(p) for p in apply_edits(edits))
+    except CommandError as error:
+        return msgspec.structs.replace(result, problem=str(error)), error.code
+    return msgspec.structs.replace(result, applied=written), Code.DONE
+
+
+def _print(result: results.Result) -> None:
+    from rich.console import Console
+
+    from mb_lsp.report import show
+
+    console = Console(highlight=False)
+    show(console, result)
+
+
+def default_knowledge() -> str:
+    """Give the folder of the user's own knowledge base."""
+    return str(folders.knowledge())
