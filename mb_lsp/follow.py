@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +11,13 @@ from pathlib import Path
 import msgspec
 
 from mb_agent import events
-from mb_lsp import folders
+from mb_lsp import folders, processes, shelf
 from mb_lsp.problems import Code, CommandError
 
-GRACE_SECONDS = 1.0
 
-
-def new_job() -> tuple[str, Path]:
+def new_job(kernel: str) -> tuple[str, Path]:
     """Choose a job's id and folder; ids sort by time."""
-    job = time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
+    job = shelf.new_id(kernel)
     return job, folders.jobs() / job
 
 
@@ -59,10 +52,11 @@ class JobProcess:
         with (folder / "job.log").open("ab") as log:
             # The job ends when its standard input does: nothing is left behind should we be killed.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mb_agent.job", str(folder)],
+                [*processes.job_command(), str(folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                cwd=folder,
                 start_new_session=True,
             )
 
@@ -86,11 +80,8 @@ class JobProcess:
             yield events.Failed(time.time(), self._death(code))
 
     def cancel(self) -> None:
-        """Ask the group to end, and kill what is left of it a second later."""
-        self._signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE_SECONDS)
-        self._signal(signal.SIGKILL)
+        """Kill the job with all that it started, at once; its log keeps what it had found."""
+        processes.kill_tree(self._process.pid)
         self._process.wait()
 
     def close(self) -> None:
@@ -100,10 +91,6 @@ class JobProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
     def _death(self, code: int) -> str:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"

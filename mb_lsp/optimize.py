@@ -111,7 +111,7 @@ def _one(options: Options, path: Path, name: str) -> tuple[results.Result, Code]
 
     document = pick.read(path)
     kernel = pick.kernels(document, name)[0]
-    job, folder = follow.new_job()
+    job, folder = follow.new_job(kernel.name)
     request = request_for(options, document, kernel, job)
     with open_display(kernel.name, options.seconds) as display:
         log, cancelled = run_job(request, folder, display.show)

@@ -1,0 +1,53 @@
+"""``modelblaster bench``: measure what the project promises, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mb_lsp.problems import Code, CommandError
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``bench server`` and ``bench examples``."""
+    bench = commands.add_parser("bench", help="measure the server, or the examples")
+    parts = bench.add_subparsers(dest="part", required=True, metavar="PART")
+    server = parts.add_parser("server", help="CPU time, memory and cancel time of the language server")
+    server.add_argument(
+        "--outcomes", type=int, default=1_000_000, metavar="N", help="size of the knowledge base"
+    )
+    server.add_argument("--lines", type=int, default=10_000, metavar="N", help="lines of the open document")
+    server.add_argument("--json", action="store_true", help="print one JSON list")
+    examples = parts.add_parser("examples", help="optimize each example from an empty knowledge base")
+    add = examples.add_argument
+    add("names", nargs="*", metavar="NAME", help="only these (file names without .cl)")
+    add("--folder", type=Path, metavar="DIR", help="folder with .cl files (examples)")
+    add("--device", default="", metavar="NAME", help="as for optimize")
+    add("--seconds", type=float, default=60.0, metavar="N", help="budget of each kernel (60)")
+    add("--seed", type=int, metavar="N", help="seed of inputs and search")
+    add("--json", action="store_true", help="print one JSON list")
+
+
+def run(options: argparse.Namespace) -> Code:
+    """Run one of the parts."""
+    if options.part == "server":
+        from mb_lsp import bench_server
+
+        return bench_server.run(options.outcomes, options.lines, options.json)
+    from mb_lsp import bench_examples
+
+    plan = bench_examples.Plan(
+        folder=options.folder or _examples(),
+        names=tuple(options.names),
+        device=options.device,
+        seconds=options.seconds,
+        seed=options.seed,
+    )
+    return bench_examples.run(plan, options.json)
+
+
+def _examples() -> Path:
+    for folder in (Path("examples"), Path(__file__).parents[1] / "examples"):
+        if (folder / "matmul.cl").is_file():
+            return folder
+    raise CommandError("the examples are not here; run this in a checkout of the project, or give --folder")

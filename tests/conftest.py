@@ -1,0 +1,52 @@
+"""The ``needs`` marker: skip, with the reason shown, what this machine cannot run; fail where it was promised.
+
+``MODELBLASTER_PROMISED=pocl,intel,oclgrind`` names what must be there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_PROMISED = frozenset(filter(None, os.environ.get("MODELBLASTER_PROMISED", "").split(",")))
+
+
+def _pocl() -> bool:
+    return any("pocl" in f.read_text() for f in Path("/etc/OpenCL/vendors").glob("*.icd"))
+
+
+def _intel() -> bool:
+    lib = Path(sys.prefix) / "lib"
+    return (lib / "libintelocl.so").exists() and (lib / "libsvml.so").exists()
+
+
+def _oclgrind() -> bool:
+    return Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so").exists()
+
+
+def _nvidia() -> bool:
+    return Path("/dev/nvidiactl").exists()
+
+
+_PRESENT: dict[str, tuple[Callable[[], bool], str]] = {
+    "pocl": (_pocl, "apt-get install pocl-opencl-icd"),
+    "intel": (_intel, "pip install intel-opencl-rt intel-cmplr-lib-rt"),
+    "oclgrind": (_oclgrind, "apt-get install oclgrind"),
+    "gpu": (_nvidia, "a GPU with an OpenCL driver"),
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for what in mark.args:
+            present, remedy = _PRESENT[what]
+            if present():
+                continue
+            reason = f"needs {what}: {remedy}"
+            if what in _PROMISED:
+                pytest.fail(f"promised, but missing: {reason}", pytrace=False)
+            pytest.skip(reason)
