@@ -58,6 +58,7 @@ class Kernel:
         end: Offset one past its closing brace.
         parameters: As declared, in order.
         identity: Digest of the kernel's tokens: comments and spacing do not count.
+        offset: Where ``source`` begins in the document; above 0 for OpenCL C inside a host program's string.
     """
 
     target: str
@@ -68,6 +69,7 @@ class Kernel:
     end: int
     parameters: tuple[Parameter, ...]
     identity: str
+    offset: int = 0
 
     @property
     def text(self) -> str:
