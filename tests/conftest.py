@@ -1,4 +1,4 @@
-"""The ``needs`` marker: skip, with the reason shown, what this machine cannot run; fail where it was promised.
+"""The ``needs`` marker: skip, with the reason shown, what this machine lacks; fail where it was promised.
 
 ``MODELBLASTER_PROMISED=pocl,intel,oclgrind`` names what must be there.
 """
