@@ -1,0 +1,120 @@
+"""From a job's events to what is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import made_events as made
+import msgspec
+import pytest
+from rich.console import Console
+
+from mb_agent import events
+from mb_lsp import optimize, report, results
+from mb_lsp.problems import Code
+
+DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def summarize(*log: events.Event, cancelled: bool = False) -> tuple[results.Result, Code]:
+    return optimize.summarize(made.request(), list(log), cancelled, "k.cl")
+
+
+def printed(result: results.Result) -> str:
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    report.show(console, result)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_best_offer_decides_the_result() -> None:
+    result, code = summarize(made.started(), made.finished(made.offer(4.0, True), made.offer(2.0)))
+    assert (result.verdict, result.level, result.changes_launch, code) == ("faster", "E4", True, Code.DONE)
+
+
+def test_nothing_faster_is_a_success() -> None:
+    result, code = summarize(made.started(), made.finished())
+    assert (result.verdict, result.speedup, code) == ("nothing faster", None, Code.DONE)
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"), [("input", Code.INPUT), ("device", Code.DEVICE), ("internal", Code.INTERNAL)]
+)
+def test_a_failure_gives_the_code_of_its_cause(cause: str, code: Code) -> None:
+    failed = msgspec.convert({"type": "failed", "time": 1, "message": "no", "cause": cause}, events.Failed)
+    assert summarize(failed)[1] == code
+
+
+def test_a_failure_shows_the_comment_that_would_answer_it() -> None:
+    result, _ = summarize(events.Failed(1.0, "n is unknown", "// mb: global=(?,)", "input"))
+    assert "// mb: global=(?,)" in printed(result)
+
+
+def test_a_cancelled_search_counts_what_was_tried() -> None:
+    result, code = summarize(made.started(), made.tried("a", None), made.tried("b", 1.0), cancelled=True)
+    assert (result.verdict, result.tried, result.refused, code) == ("cancelled", 2, 1, Code.CANCELLED)
+
+
+def test_a_search_cancelled_before_it_began_is_no_error() -> None:
+    assert summarize(cancelled=True)[1] == Code.CANCELLED
+
+
+def test_one_kernel_gives_one_object_and_several_a_list() -> None:
+    result, _ = summarize(made.started(), made.finished())
+    assert isinstance(json.loads(optimize.to_json([result], several=False)), dict)
+    assert isinstance(json.loads(optimize.to_json([result, result], several=True)), list)
+
+
+def documented(heading: str, end: str) -> set[str]:
+    text = DOCS.read_text()
+    part = text[text.index(heading) :]
+    rows = re.findall(r"^\| ((?:`\w+`,? ?)+) \|", part[: part.index(end)], re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"\w+", row)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "end", "struct"),
+    [
+        ("### JSON", "`speedup`:", results.Result),
+        ("`speedup`:", "Each of `offers`:", results.SpeedupResult),
+        ("Each of `offers`:", "## `modelblaster doctor", results.OfferResult),
+    ],
+)
+def test_the_documentation_names_exactly_the_fields_that_are_printed(
+    heading: str, end: str, struct: type[msgspec.Struct]
+) -> None:
+    assert documented(heading, end) == set(struct.__struct_fields__)
+
+
+def test_every_field_is_always_there() -> None:
+    result, _ = summarize(events.Failed(1.0, "no device", cause="device"))
+    assert set(json.loads(optimize.to_json([result], several=False))) == set(results.Result.__struct_fields__)
+
+
+def test_the_report_shows_interval_clock_and_device() -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(2.0)))
+    text = printed(result)
+    assert "2.00x [1.96-2.04] CPU time" in text
+    assert made.DEVICE.key in text
+
+
+def test_the_report_keeps_winners_that_change_the_launch_apart() -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(4.0, True), made.offer(2.0)))
+    text = printed(result)
+    assert text.index("changes the NDRange") < text.index("keeps the NDRange")
+
+
+def test_the_report_lists_each_check_and_what_was_not_checked() -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(2.0)))
+    text = printed(result)
+    assert re.search(r"values +yes +0.50 +9 sizes", text)
+    assert re.search(r"races +not made", text)
+    assert "Not checked: images" in text
+
+
+def test_the_report_says_where_each_value_of_the_launch_came_from() -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(2.0)))
+    assert re.search(r"y +inout f32\[n\] +probed", printed(result))
