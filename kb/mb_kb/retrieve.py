@@ -1,0 +1,176 @@
+"""Look things up: by kernel, by state, by coarser states. Each function reads inside one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from mb_kb import blend, keys, records, tally
+from mb_kb.store import Reader
+from mb_kb.views import ActionValue, Attempt, Constraint, Elite, KernelPast, Origin
+from mb_targets.model import Action, Speedup, State
+
+MOST_ROWS = 4096  # read of one level of one table
+
+
+def scan(t: Reader, prefix: bytes, most: int = MOST_ROWS) -> Iterator[tuple[bytes, memoryview]]:
+    """Give what follows a prefix in each key that has it, and the value, in order."""
+    c = t.cursor()
+    length = len(prefix)
+    found = c.set_range(prefix)
+    while found and most:
+        key = c.key()
+        if key[:length] != prefix:
+            return
+        yield bytes(key[length:]), c.value()
+        most -= 1
+        found = c.next()
+
+
+def row_at(t: Reader, sequence: int) -> records.Row | None:
+    """Read one outcome by its number."""
+    raw = t.get(keys.sequence_key(sequence))
+    return None if raw is None else records.decode(raw[16:])
+
+
+def actions(t: Reader, state: State) -> list[ActionValue]:
+    """Value every action tried in this state or a coarser one, best estimate first."""
+    levels = [
+        {tail: tally.aggregate(raw) for tail, raw in scan(t, keys.AGGREGATE + prefix)}
+        for prefix in keys.pack(state)
+    ]
+    values = [blend.blend([rows.get(tail) for rows in levels]) for tail in levels[0]]
+    return sorted(values, key=lambda v: (-v.estimate, str(v.action)))
+
+
+def tried(t: Reader, state: State, limit: int) -> list[ActionValue]:
+    """Value the actions tried in this very state by what they did there alone, best first."""
+    rows = [tally.aggregate(raw) for _, raw in scan(t, keys.AGGREGATE + keys.pack(state)[keys.EXACT])]
+    rows.sort(key=lambda a: (-a.total / (a.measured + 1), -a.tried))
+    return [blend.own_value(a) for a in rows[:limit]]
+
+
+def constraints(t: Reader, state: State) -> list[Constraint]:
+    """List conditions under which actions failed, the nearest scope first, then the most frequent."""
+    found: dict[bytes, Constraint] = {}
+    order: list[tuple[int, int, str, bytes]] = []
+    prefixes = keys.pack(state)
+    for distance, level in enumerate(reversed(tally.CONSTRAINT_LEVELS)):
+        for tail, raw in scan(t, keys.CONSTRAINT + prefixes[level]):
+            if tail in found:
+                continue
+            c = tally.condition(raw)
+            action = Action(c.action, c.parameters)
+            scope = keys.LEVELS[level].name
+            found[tail] = Constraint(action, c.condition, c.failure, c.count, scope)
+            order.append((distance, -c.count, str(action), tail))
+    return [found[tail] for *_, tail in sorted(order)]
+
+
+def past(t: Reader, identity: bytes, best: int, newest: int, device: str = "") -> KernelPast | None:
+    """Sum up a kernel, with this many of its best and newest outcomes; a device restricts the best ones."""
+    raw = t.get(keys.KERNEL + identity)
+    if raw is None:
+        return None
+    k = tally.kernel(raw)
+    latest = _newest(t, identity, newest)
+    winners = _own_winners(t, identity, device, best)
+    some = row_at(t, winners[0].sequence) if winners and not latest else None
+    name = latest[0].identity if latest else some.identity if some else identity.hex()
+    return KernelPast(
+        name,
+        k.name,
+        k.target,
+        k.count,
+        k.refused,
+        k.gains,
+        tuple(Counter(k.failures).most_common()),
+        k.last,
+        tuple(attempt(r) for w in winners if (r := row_at(t, w.sequence))),
+        tuple(map(attempt, latest)),
+    )
+
+
+def attempt(row: records.Row) -> Attempt:
+    """Put an outcome in short."""
+    return Attempt(
+        " + ".join(map(str, records.chain(row))),
+        row.state.device,
+        None if row.total is None else Speedup(*row.total.speedup),
+        bool(row.chain) and records.gain(row),
+        row.verdict.failure,
+        row.note,
+        row.provenance.created,
+        row.provenance.variant,
+    )
+
+
+def own_elites(t: Reader, identity: bytes, device: str, limit: int, similarity: float) -> list[Elite]:
+    """List a kernel's winning chains, those of this device first."""
+    origin: Origin = "same kernel" if similarity == 1.0 else "similar kernel"
+    here = _elites(t, _own_winners(t, identity, device, limit), origin, similarity)
+    if len(here) < limit:
+        elsewhere = _elites(t, _own_winners(t, identity, "", limit), origin, similarity)
+        here += [e for e in elsewhere if e.device != device]
+    return here[:limit]
+
+
+def state_elites(t: Reader, state: State, limit: int) -> Iterator[Elite]:
+    """Give the winning chains of this state, then of coarser and coarser ones."""
+    for level, prefix in reversed(list(enumerate(keys.pack(state)))):
+        raw = t.get(keys.ELITE + keys.ANY_KERNEL + prefix)
+        if raw is not None:
+            origin: Origin = "same state" if level == keys.EXACT else "coarser state"
+            yield from _elites(t, tally.winners(raw).rows[:limit], origin, 0.0)
+
+
+def distinct(elites: Sequence[Elite], limit: int) -> list[Elite]:
+    """Keep the first elite of each chain."""
+    seen: dict[tuple[Action, ...], Elite] = {}
+    for e in elites:
+        seen.setdefault(e.chain, e)
+    return list(seen.values())[:limit]
+
+
+def _own_winners(t: Reader, identity: bytes, device: str, limit: int) -> list[tally.Winner]:
+    if device:
+        raw = t.get(keys.ELITE + keys.ONE_KERNEL + identity + device.encode())
+        return [] if raw is None else tally.winners(raw).rows[:limit]
+    groups = [tally.winners(raw).rows for _, raw in scan(t, keys.ELITE + keys.ONE_KERNEL + identity)]
+    firsts = sorted((g[0] for g in groups if g), key=lambda w: w.rank)
+    rest = sorted((w for g in groups for w in g[1:]), key=lambda w: w.rank)
+    return (firsts + rest)[:limit]
+
+
+def _newest(t: Reader, identity: bytes, limit: int) -> list[records.Row]:
+    """Read a kernel's newest outcomes: ids begin with the time, so they are the last of its index."""
+    prefix = keys.SOURCE + identity
+    c = t.cursor()
+    found = c.prev() if c.set_range(keys.after(prefix)) else c.last()
+    rows: list[records.Row] = []
+    while found and len(rows) < limit and c.key()[:17] == prefix:
+        row = row_at(t, int.from_bytes(c.value(), "big"))
+        if row is not None:
+            rows.append(row)
+        found = c.prev()
+    return rows
+
+
+def _elites(t: Reader, winners: Sequence[tally.Winner], origin: Origin, similarity: float) -> list[Elite]:
+    found: list[Elite] = []
+    for w in winners:
+        row = row_at(t, w.sequence)
+        if row is not None:
+            found.append(
+                Elite(
+                    records.chain(row),
+                    Speedup(w.value, w.low, w.high),
+                    origin,
+                    row.kernel,
+                    row.identity,
+                    row.state.device,
+                    similarity,
+                    row.provenance.variant,
+                )
+            )
+    return found
