@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -32,11 +33,17 @@ def _nvidia() -> bool:
     return Path("/dev/nvidiactl").exists()
 
 
+def _opencl() -> bool:
+    return importlib.util.find_spec("pyopencl") is not None and (_pocl() or _intel() or _nvidia())
+
+
 _PRESENT: dict[str, tuple[Callable[[], bool], str]] = {
+    "opencl": (_opencl, "pip install 'modelblaster[cpu]'"),
     "pocl": (_pocl, "apt-get install pocl-opencl-icd"),
     "intel": (_intel, "pip install intel-opencl-rt intel-cmplr-lib-rt"),
     "oclgrind": (_oclgrind, "apt-get install oclgrind"),
     "gpu": (_nvidia, "a GPU with an OpenCL driver"),
+    "cuda": (_nvidia, "an NVIDIA GPU"),
 }
 
 

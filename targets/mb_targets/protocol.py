@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from mb_targets.model import (
     Action,
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
+
+Data: TypeAlias = bytes | memoryview
+"""Initial bytes of a buffer; a view is of memory shared with the optimizer and read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Sample:
 class Program(Protocol):
     """Something built that can be run; lives in a worker process only."""
 
-    def run(self, launch: Launch, inputs: Mapping[str, bytes]) -> RunResult:
+    def run(self, launch: Launch, inputs: Mapping[str, Data]) -> RunResult:
         """Run once on fresh buffers at fresh addresses, each ending at a guard page.
 
         ``inputs`` holds the initial bytes of every buffer, outputs' poison included.
@@ -105,8 +108,8 @@ class Program(Protocol):
         """
         ...
 
-    def prepare(self, launch: Launch, inputs: Mapping[str, bytes], launches: int) -> None:
-        """Make fresh buffers for ``launches`` timed launches and do one untimed launch."""
+    def prepare(self, launch: Launch, inputs: Mapping[str, Data], launches: int) -> None:
+        """Fill the buffers of ``launches`` timed launches afresh; the first time, do one untimed launch."""
         ...
 
     def time(self) -> Sample:
@@ -175,7 +178,9 @@ class Target(Protocol):
         """Count what similar kernels have in common: 64 small non-negative numbers."""
         ...
 
-    def propose(self, kernel: Kernel, launch: LaunchSpec, device: Device, variant: Variant) -> Sequence[Proposal]:
+    def propose(
+        self, kernel: Kernel, launch: LaunchSpec, device: Device, variant: Variant
+    ) -> Sequence[Proposal]:
         """List the actions that may be applied to a variant now, with the gain each is expected to bring."""
         ...
 
@@ -225,7 +230,7 @@ class SupportsSanitize(Protocol):
     """A worker that can run memory and race checks."""
 
     def sanitize(
-        self, name: str, variant: Variant, options: Sequence[str], launch: Launch, inputs: Mapping[str, bytes]
+        self, name: str, variant: Variant, options: Sequence[str], launch: Launch, inputs: Mapping[str, Data]
     ) -> str | None:
         """Run the named check on one launch.
 

@@ -1,0 +1,58 @@
+"""What the optimizer raises when the machine, the user or we are at fault.
+
+AgentError
+  OriginalRefused  the user's kernel crashes, is not deterministic, or is not as its launch says
+  WorkerDied    a worker process ended in the middle of a call
+  TimedOut      a call outlived its limit, and the worker was killed for it
+
+A candidate that is wrong is a Verdict and no error. A worker that died or hung while it ran a candidate is
+told apart from one that never started by what the caller was doing.
+"""
+
+from __future__ import annotations
+
+import signal
+
+
+class AgentError(Exception):
+    """Base of all errors of this package; the message says what to do next."""
+
+
+class OriginalRefused(AgentError):
+    """The user's kernel cannot be judged against; the message says why and what would help."""
+
+
+class WorkerDied(AgentError):
+    """A worker process ended before it answered.
+
+    Attributes:
+        signal: The signal that ended it, 0 when it exited by itself.
+        tail: The end of what it wrote to its standard output and error.
+    """
+
+    def __init__(self, what: str, signal_number: int, tail: str) -> None:
+        self.signal = signal_number
+        self.tail = tail
+        super().__init__(f"{what}: {_cause(signal_number)}" + (f"\n{tail}" if tail else ""))
+
+    @property
+    def touched_memory(self) -> bool:
+        """True when it was ended for touching memory that is not its own, as at a guard page."""
+        return self.signal in (signal.SIGSEGV, signal.SIGBUS)
+
+
+class TimedOut(AgentError):
+    """A call outlived its limit; the worker and its whole process group were killed."""
+
+
+def _cause(number: int) -> str:
+    """Say in words what a signal means for a kernel."""
+    if number == 0:
+        return "the worker process exited"
+    if number in (signal.SIGSEGV, signal.SIGBUS):
+        return f"touched memory outside a buffer ({signal.Signals(number).name})"
+    if number == signal.SIGFPE:
+        return "divided by zero (SIGFPE)"
+    if number == signal.SIGKILL:
+        return "was killed (SIGKILL), for example for lack of memory"
+    return f"ended by {signal.Signals(number).name}"
