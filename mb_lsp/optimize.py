@@ -44,8 +44,13 @@ def run(options: Options) -> Code:
     """Optimize the kernel or kernels of a file, print what was found, and give the exit code.
 
     Raises:
-        CommandError: The file or its kernel cannot be found.
+        CommandError: The file or its kernel cannot be found, or this is not Linux.
     """
+    if sys.platform != "linux":
+        raise CommandError(
+            "optimizing needs Linux (its guard pages, process groups and CPU clocks); editors and kb work here",
+            Code.DEVICE,
+        )
     path, name = pick.split(options.file)
     names = [k.name for k in pick.kernels(pick.read(path), name)]
     found: list[results.Result] = []
