@@ -48,7 +48,7 @@ def run(options: Options) -> Code:
     """
     if sys.platform != "linux":
         raise CommandError(
-            "optimizing needs Linux (its guard pages, process groups and CPU clocks); editors and kb work here",
+            "optimizing needs Linux (guard pages, process groups, CPU clocks); the editor and kb work here",
             Code.DEVICE,
         )
     path, name = pick.split(options.file)
