@@ -1,0 +1,217 @@
+"""Jobs as they lie on disk: listed by a server that starts, offered as long as their kernel is the same."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mb_agent import events
+from mb_agent.events import Failed, Finished, Offer, Progress, Queued, Started, Tried
+from mb_kb.records import MINIMUM_GAIN
+from mb_lsp import processes
+from mb_targets.model import Outcome, Speedup, Variant
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Which document a job is of, and which server and process run it; births tell reused ids apart."""
+
+    uri: str
+    server: int
+    server_birth: str
+    process: int = 0
+    process_birth: str = ""
+
+
+class _KernelHead(msgspec.Struct, frozen=True):
+    target: str
+    name: str
+    identity: str
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The part of a request that listing needs; the texts in it are skipped."""
+
+    kernel: _KernelHead
+    path: str = ""
+
+
+@dataclass
+class Log:
+    """What a job's events say so far."""
+
+    started: Started | None = None
+    queued: Queued | None = None
+    progress: Progress | None = None
+    end: Finished | Failed | None = None
+    partial: tuple[Offer, ...] = ()
+
+    def absorb(self, event: events.Event) -> None:
+        """Take the next event."""
+        match event:
+            case Started():
+                self.started, self.queued = event, None
+            case Queued():
+                self.queued = event
+            case Progress():
+                self.progress, self.queued = event, None
+            case Tried():
+                self._keep(event.outcome, event.variant)
+            case Finished() | Failed():
+                self.end = event
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The improvements found, the best first: those of the end, or of a search cut short."""
+        return self.end.offers if isinstance(self.end, Finished) else self.partial
+
+    @property
+    def best(self) -> Speedup | None:
+        """The best speed-up seen so far."""
+        if self.offers:
+            return self.offers[0].measurement.speedup
+        return self.progress.best if self.progress else None
+
+    def _keep(self, outcome: Outcome, variant: Variant) -> None:
+        """Keep the best verified gain of each kind, so that a cancelled search loses nothing."""
+        if outcome.total is None or not outcome.gain(MINIMUM_GAIN):
+            return
+        offer = Offer(variant, outcome.verdict, outcome.total, variant.launch is not None, "", "")
+        best: dict[bool, Offer] = {}
+        for each in (*self.partial, offer):
+            known = best.get(each.changes_launch)
+            if known is None or each.measurement.speedup.value > known.measurement.speedup.value:
+                best[each.changes_launch] = each
+        self.partial = tuple(sorted(best.values(), key=lambda o: -o.measurement.speedup.value))
+
+
+Phase = Literal["running", "cancelled", "interrupted", "finished", "failed"]
+
+
+class Job:
+    """One optimization, running or on disk.
+
+    Attributes:
+        path: The document's file, empty for unsaved text.
+        identity: Identity of the kernel as it was.
+        running: Whether this server runs it.
+        cancelled: Whether the user ended it.
+        edited: Whether the kernel's text changed since it was asked for.
+    """
+
+    def __init__(self, folder: Path, uri: str, path: str, target: str, name: str, identity: str) -> None:
+        self.folder = folder
+        self.uri = uri
+        self.path = path
+        self.target = target
+        self.name = name
+        self.identity = identity
+        self.running = False
+        self.cancelled = (folder / "cancelled").exists()
+        self.edited = False
+        self._log: Log | None = None
+        self._request: events.Request | None = None
+
+    @property
+    def id(self) -> str:
+        """Its id; ids sort by time."""
+        return self.folder.name
+
+    @property
+    def log(self) -> Log:
+        """What its events say; read from disk when first asked for."""
+        if self._log is None:
+            self._log = Log()
+            try:
+                for event in events.read_log(self.folder):
+                    self._log.absorb(event)
+            except (OSError, msgspec.MsgspecError):
+                self._log.end = Failed(time.time(), f"the job's log cannot be read; it is in {self.folder}")
+        return self._log
+
+    @property
+    def request(self) -> events.Request:
+        """What was asked for.
+
+        Raises:
+            OSError: It cannot be read.
+            msgspec.MsgspecError: It is damaged.
+        """
+        if self._request is None:
+            self._request = events.read_request(self.folder)
+        return self._request
+
+    @property
+    def phase(self) -> Phase:
+        """Where it is."""
+        if self.running:
+            return "running"
+        match self.log.end:
+            case Finished():
+                return "finished"
+            case Failed():
+                return "failed"
+        return "cancelled" if self.cancelled else "interrupted"
+
+    def mark_cancelled(self, cancelled: bool) -> None:
+        """Note, on disk too, whether the user ended it."""
+        self.cancelled = cancelled
+        mark = self.folder / "cancelled"
+        with contextlib.suppress(OSError):
+            mark.touch() if cancelled else mark.unlink(missing_ok=True)
+
+    def own(self, process: int = 0) -> None:
+        """Note on disk that this server runs it, in the process of this id."""
+        server = os.getpid()
+        owner = Owner(
+            self.uri, server, processes.birth(server), process, processes.birth(process) if process else ""
+        )
+        (self.folder / "owner.json").write_bytes(msgspec.json.encode(owner))
+
+
+def new_id(name: str) -> str:
+    """Choose a job's id: when, what, and a number that makes it the only one."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{name[:40]}-{os.urandom(3).hex()}"
+
+
+def load(jobs: Path) -> Iterable[Job]:
+    """List the jobs on disk, the oldest first, but for those that another window runs.
+
+    A job whose server died is taken over; should its process have outlived the server it is killed.
+    """
+    if not jobs.is_dir():
+        return
+    for folder in sorted(jobs.iterdir()):
+        try:
+            head = msgspec.json.decode((folder / "request.json").read_bytes(), type=_Head)
+            owner = _owner(folder, head.path)
+        except (OSError, msgspec.MsgspecError):
+            continue
+        if owner.server != os.getpid() and processes.alive(owner.server, owner.server_birth):
+            continue
+        if processes.alive(owner.process, owner.process_birth):
+            processes.kill_tree(owner.process)
+        job = Job(folder, owner.uri, head.path, head.kernel.target, head.kernel.name, head.kernel.identity)
+        # Without an owner it came from the command line, where it may still run.
+        if owner.server or job.phase in ("finished", "failed"):
+            yield job
+
+
+def remove(job: Job) -> None:
+    """Remove a job from disk; what cannot be removed stays."""
+    shutil.rmtree(job.folder, ignore_errors=True)
+
+
+def _owner(folder: Path, path: str) -> Owner:
+    """Read who runs a job; one started from the command line has no such note."""
+    try:
+        return msgspec.json.decode((folder / "owner.json").read_bytes(), type=Owner)
+    except FileNotFoundError:
+        return Owner(Path(path).as_uri() if path else "", 0, "")
