@@ -145,3 +145,7 @@ def _version() -> str:
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -144,8 +144,10 @@ def summarize(
         )
     last = log[-1] if log else None
     if isinstance(last, events.Finished):
-        counts = {"tried": last.tried, "refused": last.refused, "reason": last.reason}
-        return _with_offers(msgspec.structs.replace(result, **counts), last.offers, "faster"), Code.DONE
+        result = msgspec.structs.replace(
+            result, tried=last.tried, refused=last.refused, reason=last.reason, control=last.control
+        )
+        return _with_offers(result, last.offers, "faster"), Code.DONE
     if isinstance(last, events.Failed) and not cancelled:
         failed = msgspec.structs.replace(result, verdict="failed", reason=last.message, question=last.comment)
         return failed, follow.exit_code(last)

@@ -23,6 +23,9 @@ def show(console: Console, result: Result) -> None:
             console.print(Text(f"    only where {condition}"))
     for offer in result.offers[:1]:
         _evidence(console, offer)
+    if result.control is not None:
+        c = result.control
+        console.print(Text(f"The original against itself: {c.value:.3f}x [{c.low:.3f}-{c.high:.3f}]"))
     if len(result.offers) > 1:
         console.print(Text(f"\nThe other one {_launch_words(result.offers[1])}:"))
         _diff(console, result.offers[1].diff)
@@ -65,7 +68,7 @@ def _offer_line(offer: OfferResult) -> Text:
 
 def _launch_words(offer: OfferResult) -> str:
     if offer.changes_launch:
-        return "changes the NDRange (the diff edits each place that launches it)"
+        return "changes the NDRange, with the calls that launch it"
     return "keeps the NDRange"
 
 

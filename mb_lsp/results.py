@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from mb_agent import events
-from mb_targets.model import Check, LaunchSpec, Measurement, Variant
+from mb_targets.model import Check, LaunchSpec, Measurement, Speedup, Variant
 
 SCHEMA = 1
 VerdictWord = Literal["faster", "nothing faster", "cancelled", "failed"]
@@ -74,6 +74,7 @@ class Result(msgspec.Struct, frozen=True):
     device: str = ""
     tried: int = 0
     refused: int = 0
+    control: Speedup | None = None
     reason: str = ""
     question: str = ""
     applied: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ class Client:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mb_lsp.server"],
+            [sys.executable, "-P", "-m", "mb_lsp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
