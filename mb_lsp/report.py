@@ -20,7 +20,8 @@ def show(console: Console, result: Result) -> None:
     for offer in result.offers:
         console.print(_offer_line(offer))
         for condition in offer.conditions:
-            console.print(Text(f"    only where {condition}"))
+            if not condition.startswith("not checked"):  # those have their own line below
+                console.print(Text(f"    {condition}"))
     for offer in result.offers[:1]:
         _evidence(console, offer)
     if result.control is not None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from mb_agent import events
+from mb_agent.diff import unified
 from mb_lsp.shelf import Log
-from mb_lsp.write import edited
 from mb_targets import registry
-from mb_targets.model import DocumentEdits, NotApplicable
+from mb_targets.model import NotApplicable
 
 
 def offers(request: events.Request, log: Sequence[events.Event]) -> tuple[events.Offer, ...]:
@@ -29,22 +28,6 @@ def offers(request: events.Request, log: Sequence[events.Event]) -> tuple[events
             request.kernel, kept.started.launch, offer.variant, Path(request.path), request.text
         )
         if not isinstance(edits, NotApplicable):
-            text = unified_diff(edits, {request.path: request.text})
+            text = unified(edits, request.path, request.text)
             found.append(msgspec.structs.replace(offer, diff=offer.diff or text))
     return tuple(found)
-
-
-def unified_diff(documents: Sequence[DocumentEdits], texts: Mapping[str, str]) -> str:
-    """Write edits as one unified diff; ``texts`` holds what is not to be read from disk, by path."""
-    parts: list[str] = []
-    for document in documents:
-        before = texts.get(document.path)
-        before = Path(document.path).read_bytes().decode() if before is None else before
-        after = edited(before, document)
-        lines = difflib.unified_diff(
-            before.splitlines(keepends=True), after.splitlines(keepends=True), document.path, document.path
-        )
-        parts += [
-            line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines
-        ]
-    return "".join(parts)

@@ -118,9 +118,10 @@ def test_a_killed_command_leaves_no_process_behind(kernel: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_several_kernels_are_optimized_in_turn(tmp_path: Path) -> None:
     file = tmp_path / "two.cl"
-    line = "// mb: global=(n,) n=4096 y=inout f32[n]\n"
-    body = "__kernel void {}(__global float *y, int n) {{ if (get_global_id(0) < n) y[get_global_id(0)] += 1.0f; }}"
-    file.write_text("\n".join([line + body.format("first"), line + body.format("second")]))
+    body = """// mb: global=(n,) n=4096 y=inout f32[n]
+    __kernel void {}(__global float *y, int n) {{ if (get_global_id(0) < n) y[get_global_id(0)] += 1.0f; }}
+    """
+    file.write_text(body.format("first") + body.format("second"))
     done = optimize(str(file), "--device", "pocl", "--candidates", "1", "--json")
     assert [r["kernel"] for r in json.loads(done.stdout)] == ["first", "second"]
 
