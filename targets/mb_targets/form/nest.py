@@ -1,7 +1,7 @@
 """The form itself: a small typed loop-nest language that kernels are lifted to and printed from.
 
-A form is a set of parallel axes (work items or work groups) around a body of statements. All the items of all
-axes are independent. Names are those of the user's code. Every expression knows its dtype and its lanes; lanes
+A form is a set of parallel axes (work items or work groups) around a body of statements. All the items of
+all axes are independent. Names are those of the user's code. Every expression knows its dtype and its lanes; lanes
 above one appear only after a schedule has vectorized something. Boolean values have dtype ``i32``.
 """
 
@@ -195,10 +195,32 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """A work-group barrier on local memory; a schedule's work, never a lifter's."""
+    """A work-group barrier on local or global memory; a schedule's work, never a lifter's."""
+
+    space: Literal["local", "global"] = "local"
 
 
-Stmt: TypeAlias = Let | Assign | Accumulate | Store | Loop | If | Array | Barrier
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Fold the first ``items`` elements of a local array into its first, the items of a group together.
+
+    Every item must have stored its element and reached a barrier; the result may be read by all at once
+    afterwards. A schedule's work.
+
+    Attributes:
+        array: The local array, as long as the group.
+        item: The variable that holds the item's place in the group.
+        items: A power of two.
+    """
+
+    array: str
+    item: str
+    op: FoldOperator
+    items: int
+    dtype: Dtype
+
+
+Stmt: TypeAlias = Let | Assign | Accumulate | Store | Loop | If | Array | Barrier | Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,18 +231,23 @@ class Axis:
         name: The variable that holds the id.
         dim: Dimension of the NDRange.
         level: ``item`` runs over global ids, ``group`` over work groups (the items of a group were folded
-            into loops of the body).
+            into loops of the body), ``tile`` over work groups whose items share the ``block`` values of a
+            tile (a schedule's work; the body then says what each item does).
         extent: How many there are, over the scalar parameters: from a guard in the kernel or from the launch
             spec. None where only the NDRange tells.
         guarded: Whether the extent came from a guard in the kernel.
+        block: Consecutive values that one item takes; ``name`` is the first of them. Schedules set it.
+        source: Dimension of the original's NDRange that it came from; None where that is ``dim``.
     """
 
     name: str
     dtype: Dtype
     dim: int
-    level: Literal["item", "group"]
+    level: Literal["item", "group", "tile"]
     extent: Expr | None
     guarded: bool = False
+    block: int = 1
+    source: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,294 @@
+"""Stage operands through local memory: tiles that a work group loads once and its items read many times.
+
+Two shapes: a contraction, whose loop is cut into slices for which the group loads a tile of each operand;
+and a transposition, whose tile is read along one axis and written along the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mb_targets.form.affine import coefficient, constant, depends, simplify, substitute
+from mb_targets.form.dependence import Declined, inline_indices
+from mb_targets.form.expand import Expansion, Tiled
+from mb_targets.form.interior import conjunction
+from mb_targets.form.nest import (
+    Accumulate,
+    Array,
+    Axis,
+    Barrier,
+    Call,
+    Const,
+    Expr,
+    Form,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    loads,
+    map_expressions,
+    transform,
+)
+from mb_targets.form.tile import extent, fresh, names
+from mb_targets.model import Dtype
+
+ZERO, ONE = Const(0, "i32"), Const(1, "i32")
+
+
+def _op(op: str, a: Expr, b: Expr) -> Expr:
+    return simplify(Op(op, (a, b), "i32"))  # type: ignore[arg-type]
+
+
+def _int(n: int) -> Const:
+    return Const(n, "i32")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A work group over two axes, and what an item of it is called by.
+
+    Attributes:
+        size: Items along each axis.
+        jam: Results an item computes along each axis, ``size`` apart.
+        first: The tile's first value along each axis.
+        item: The item's place in the group along each axis.
+    """
+
+    axes: tuple[Axis, Axis]
+    size: tuple[int, int]
+    jam: tuple[int, int]
+    first: tuple[Var, Var]
+    item: tuple[Var, Var]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Values of each axis in a tile."""
+        return self.size[0] * self.jam[0], self.size[1] * self.jam[1]
+
+    def of(self, name: str) -> int:
+        """Number an axis by its name."""
+        return 0 if name == self.axes[0].name else 1
+
+
+def _group(form: Form, size: tuple[int, int], jam: tuple[int, int], taken: set[str]) -> Group:
+    axes = tuple(sorted((a for a in form.axes if a.dim < 2), key=lambda a: a.dim))
+    if len(axes) != 2 or len(form.axes) != 2 or any(a.level != "item" for a in axes):
+        raise Declined("it takes two axes of items")
+    x, y = axes
+    first = (Var(fresh(f"{x.name}0", taken), "i32"), Var(fresh(f"{y.name}0", taken), "i32"))
+    item = (Var(fresh("lx", taken), "i32"), Var(fresh("ly", taken), "i32"))
+    return Group((x, y), size, jam, first, item)
+
+
+def _frame(form: Form, group: Group, body: tuple[Stmt, ...]) -> Form:
+    ids = tuple(Let(group.item[d].name, "i32", Call("get_local_id", (_int(d),), "i32")) for d in (0, 1))
+    axes = tuple(
+        replace(a, name=group.first[d].name, dtype="i32", level="tile", guarded=False, block=group.span[d])
+        for d, a in enumerate(group.axes)
+    )
+    return replace(form, axes=axes, body=(*ids, *body))
+
+
+def _fill(
+    group: Group, array: str, dtype: Dtype, buffer: str, rows: int, columns: int, index: Expr,
+    guard: Expr | None, row: Var, column: Var, taken: set[str],
+) -> Stmt:  # fmt: skip
+    """Let the items of a group load a tile together, neighbours taking neighbouring columns."""
+    e = Var(fresh("e", taken), "i32")
+    places = {row.name: _op("/", e, _int(columns)), column.name: _op("%", e, _int(columns))}
+    value: Expr = Load(buffer, simplify(substitute(index, places)), dtype)
+    if guard is not None:
+        value = Select(substitute(guard, places), value, Const(0, dtype), dtype)
+    target = _op("+", _op("*", places[row.name], _int(columns + 1)), places[column.name])
+    items = group.size[0] * group.size[1]
+    start = _op("+", _op("*", group.item[1], _int(group.size[0])), group.item[0])
+    return Loop(e.name, "i32", start, _int(rows * columns), _int(items), (Store(array, target, value),))
+
+
+def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
+    """Stage a contraction: ``size`` by ``size`` items, ``jam`` by ``jam`` results each, slices of ``depth``.
+
+    Raises:
+        Declined: The body is no sum over one loop of operands that each depend on one axis.
+    """
+    taken = names(form)
+    group = _group(form, (size, size), (jam, jam), taken)
+    let, loop, rest = _contraction(form)
+    body = inline_indices(loop.body)
+    slice_ = Var(fresh(f"{loop.name}0", taken), "i32")
+    tiles: list[Stmt] = []
+    fills: list[Stmt] = []
+    local: dict[Load, Load] = {}
+    for load in dict.fromkeys(loads(body)):
+        axis = [a for a in group.axes if depends(load.index, (a.name,))]
+        if len(axis) != 1 or not depends(load.index, (loop.name,)):
+            raise Declined(f"{load.buffer} is not walked by the loop and one axis")
+        d = group.of(axis[0].name)
+        along, across = _unit(load, loop.name, axis[0].name)
+        row, column = Var(fresh("row", taken), "i32"), Var(fresh("column", taken), "i32")
+        taken -= {row.name, column.name}
+        sizes = {loop.name: depth, axis[0].name: group.span[d]}
+        places: dict[str, Expr] = {
+            along: _op("+", slice_ if along == loop.name else group.first[d], column),
+            across: _op("+", slice_ if across == loop.name else group.first[d], row),
+        }
+        guard = conjunction(
+            Op("<", (places[n], loop.stop if n == loop.name else extent(axis[0])), "i32")
+            for n in (loop.name, axis[0].name)
+            if not _whole(n, loop, axis[0], sizes[n])
+        )
+        array = fresh(f"{load.buffer}_tile", taken)
+        tiles.append(Array(array, load.dtype, sizes[across] * (sizes[along] + 1), "local"))
+        index = substitute(load.index, places)
+        fills.append(
+            _fill(
+                group,
+                array,
+                load.dtype,
+                load.buffer,
+                sizes[across],
+                sizes[along],
+                index,
+                guard,
+                row,
+                column,
+                taken,
+            )
+        )
+        within = {
+            loop.name: Var(loop.name, "i32"),
+            axis[0].name: _op("-", Var(axis[0].name, "i32"), group.first[d]),
+        }
+        place = _op("+", _op("*", within[across], _int(sizes[along] + 1)), within[along])
+        local[load] = replace(load, buffer=array, index=place)
+    inner = tuple(
+        map_expressions(s, lambda e: transform(e, lambda x: local.get(x, x) if isinstance(x, Load) else x))
+        for s in body
+    )
+    tiled = tuple(
+        Tiled(a.name, _op("+", group.first[d], group.item[d]), group.jam[d], 1, group.size[d])
+        for d, a in enumerate(group.axes)
+    )
+    whole_body = (let, Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner), *rest)
+    expansion = Expansion(tiled, whole_body, taken)
+    step = expansion.body((Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner, unroll=depth),))
+    outer = Loop(
+        slice_.name, "i32", loop.start, loop.stop, _int(depth), (*fills, Barrier(), *step, Barrier())
+    )
+    guarded = conjunction(
+        Op("<", (Var(a.name, "i32"), extent(a)), "i32")
+        for d, a in enumerate(group.axes)
+        if not _fits(a, group.span[d])
+    )
+    stores = _guarded_copies(expansion, rest, guarded, tiled)
+    return _frame(form, group, (*tiles, *expansion.body((let,)), outer, *stores))
+
+
+def _guarded_copies(
+    expansion: Expansion, rest: tuple[Stmt, ...], guard: Expr | None, tiled: tuple[Tiled, ...]
+) -> tuple[Stmt, ...]:
+    """Store each result that lies in the space."""
+    out: list[Stmt] = []
+    for at in expansion.coordinates(frozenset(t.name for t in tiled)):
+        stmts = expansion.one(rest, at)
+        out += stmts if guard is None else [If(expansion.scalar(guard, at), stmts)]
+    return tuple(out)
+
+
+def _contraction(form: Form) -> tuple[Let, Loop, tuple[Stmt, ...]]:
+    match form.body:
+        case (Let() as let, Loop() as loop, *rest) if rest:
+            pass
+        case _:
+            raise Declined("it is no single sum")
+    sums = [s for s in loop.body if isinstance(s, Accumulate)]
+    if len(sums) != 1 or sums[0].op != "+" or sums[0].name != let.name or constant(loop.step) != 1:
+        raise Declined("it is no single sum")
+    product = sums[0].value
+    if not (isinstance(product, Op) and product.op == "*"):
+        raise Declined("it is no sum of products")
+    return let, loop, tuple(rest)
+
+
+def _unit(load: Load, loop: str, axis: str) -> tuple[str, str]:
+    """Name the one of loop and axis that walks consecutive elements, then the other."""
+    for a, b in ((axis, loop), (loop, axis)):
+        c = coefficient(load.index, a)
+        if c is not None and constant(c) == 1:
+            return a, b
+    raise Declined(f"nothing walks consecutive elements of {load.buffer}")
+
+
+def _fits(axis: Axis, span: int) -> bool:
+    known = None if axis.extent is None else constant(axis.extent)
+    return known is not None and known % span == 0
+
+
+def _whole(name: str, loop: Loop, axis: Axis, size: int) -> bool:
+    if name != loop.name:
+        return _fits(axis, size)
+    trip = constant(_op("-", loop.stop, loop.start))
+    return trip is not None and trip % size == 0
+
+
+def stage_transposition(form: Form, size: int, rows: int) -> Form:
+    """Read a tile along one axis and write it along the other; ``size`` by ``rows`` items for each tile.
+
+    Raises:
+        Declined: The body does not move one element from a row to a column.
+    """
+    taken = names(form)
+    body = inline_indices(form.body)
+    match body:
+        case (Store(value=Load() as load) as store,):
+            pass
+        case _:
+            raise Declined("it does more than move an element")
+    group = _group(form, (size, rows), (1, size // rows), taken)
+    x, y = group.axes
+    read, write = (_walks(i, x.name, y.name) for i in (load.index, store.index))
+    if read == write:
+        raise Declined("it reads and writes along the same axis")
+    r, w = group.of(read), group.of(write)
+    span = (size, size)
+    group = replace(group, jam=(1, size // rows))
+    array = fresh("tile", taken)
+    k = Var(fresh("k", taken), "i32")
+    line = _op("+", group.item[1], k)
+    steps: list[Stmt] = []
+    for unit, other, is_read in ((r, w, True), (w, r, False)):
+        place: dict[str, Expr] = {
+            group.axes[unit].name: _op("+", group.first[unit], group.item[0]),
+            group.axes[other].name: _op("+", group.first[other], line),
+        }
+        row, column = (line, group.item[0]) if is_read else (group.item[0], line)
+        cell = _op("+", _op("*", row, _int(size + 1)), column)
+        index = simplify(substitute(load.index if is_read else store.index, place))
+        move: Stmt = (
+            Store(array, cell, Load(load.buffer, index, load.dtype))
+            if is_read
+            else Store(store.buffer, index, Load(array, cell, load.dtype))
+        )
+        guard = conjunction(
+            Op("<", (place[a.name], extent(a)), "i32")
+            for d, a in enumerate(group.axes)
+            if not _fits(a, span[d])
+        )
+        inner = (move,) if guard is None else (If(guard, (move,)),)
+        steps.append(Loop(k.name, "i32", ZERO, _int(size), _int(rows), inner, unroll=size // rows))
+    tile = Array(array, load.dtype, size * (size + 1), "local")
+    framed = _frame(form, group, (tile, steps[0], Barrier(), steps[1]))
+    return replace(framed, axes=tuple(replace(a, block=size) for a in framed.axes))
+
+
+def _walks(index: Expr, x: str, y: str) -> str:
+    for name in (x, y):
+        c = coefficient(index, name)
+        if c is not None and constant(c) == 1:
+            return name
+    raise Declined("neither axis walks consecutive elements")
