@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 from lsprotocol import types
 
+from mb_agent.diff import unified
 from mb_agent.events import Budget, Offer, Request
-from mb_lsp import explain, review, salvage, shelf, trust
+from mb_lsp import explain, review, shelf, trust
 from mb_lsp.actions import Ask, Pick, read_pick
 from mb_lsp.documents import Document, Placed
 from mb_lsp.edits import Changes, changes, insertion
@@ -38,7 +39,7 @@ def optimize(session: Session, ask: Ask) -> dict[str, str]:
         path=str(document.path or ""),
         text=document.text,
         kernel=placed.kernel,
-        offset=placed.offset,
+        offset=placed.kernel.offset,
         budget=Budget(seconds=settings.budget_seconds, candidates=settings.budget_candidates),
         device=settings.device,
         knowledge=str(settings.knowledge),
@@ -164,9 +165,8 @@ def _diff(session: Session, job: Job, offer: Offer) -> str:
         if not offer.diff:
             raise CommandError(edits.reason)
         return f"# For the text as it was when it was measured: {edits.reason}.\n{offer.diff}"
-    texts = {each.path: document.text for each in edits if document and _is(document, each.path)}
-    texts |= {str(d.path): d.text for d in session.documents if d.path}
-    return salvage.unified_diff(edits, texts)
+    assert document is not None
+    return unified(edits, str(review.path_of(document, job)), document.text)
 
 
 def _launch(document: Document, placed: Placed, job: Job | None) -> str:
@@ -211,10 +211,6 @@ def _offer(job: Job, index: int) -> Offer:
     if not 0 <= index < len(job.log.offers):
         raise CommandError(f"there is no such result for `{job.name}`")
     return job.log.offers[index]
-
-
-def _is(document: Document, path: str) -> bool:
-    return document.path is None or str(document.path) == path
 
 
 def _written(job: Job, name: str, text: str) -> Path:

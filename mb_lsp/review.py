@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 from mb_agent.events import Offer
 from mb_lsp.documents import Document, Placed
@@ -43,11 +44,16 @@ def edits(job: Job, offer: Offer, document: Document) -> Sequence[DocumentEdits]
         return Refusal(
             f"the text around kernel `{job.name}` changed since it was measured; optimize it again"
         )
-    path = document.path or job.folder / "untitled"
-    result = registry.load(job.target).patch(placed.kernel, launch, variant, path, document.text)
+    target = registry.load(job.target)
+    result = target.patch(placed.kernel, launch, variant, path_of(document, job), document.text)
     if isinstance(result, NotApplicable):
         return Refusal(f"the result for `{job.name}` cannot be applied here: {result.reason}")
     return result
+
+
+def path_of(document: Document, job: Job) -> Path:
+    """Give a document's path; one that does not exist for unsaved text, in a folder without host code."""
+    return document.path or job.folder / "untitled"
 
 
 def carried(job: Job, offer: Offer, placed: Placed) -> Variant | None:

@@ -65,7 +65,7 @@ class Log:
             case Tried():
                 self._keep(event.outcome, event.variant)
             case Finished() | Failed():
-                self.end = event
+                self.end = self.end or event
 
     @property
     def offers(self) -> tuple[Offer, ...]:

@@ -225,6 +225,28 @@ class Finding:
     remedy: str = ""
 
 
+class Scanner(Protocol):
+    """The kernels of one document, kept up to date over edits."""
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """The kernels that are whole, in order."""
+        ...
+
+    def update(self, text: str, start: int, old_end: int, new_end: int) -> Sequence[Kernel]:
+        """Take over an edit: ``[start, old_end)`` of the text before is ``[start, new_end)`` of ``text``."""
+        ...
+
+
+@runtime_checkable
+class SupportsScan(Protocol):
+    """A target that looks only at what changed of a document."""
+
+    def scan(self, text: str, language: str) -> Scanner | None:
+        """Begin to follow a document; None for a language whose documents must be read whole each time."""
+        ...
+
+
 @runtime_checkable
 class SupportsSanitize(Protocol):
     """A worker that can run memory and race checks."""

@@ -17,10 +17,10 @@ from mb_targets.model import (
     State,
     Variant,
 )
-from mb_targets.opencl import actions, comment, detect, launch, patch, runtimes, sanitize, state
+from mb_targets.opencl import actions, comment, detect, launch, patch, runtimes, sanitize, scan, state
 
 if TYPE_CHECKING:
-    from mb_targets.protocol import Array, Finding, Launch, Question, Worker
+    from mb_targets.protocol import Array, Finding, Launch, Question, Scanner, Worker
 
 
 class OpenCLTarget:
@@ -33,6 +33,10 @@ class OpenCLTarget:
     def find_kernels(self, text: str, language: str) -> Sequence[Kernel]:
         """Scan for kernels; in C, C++ and Python only inside raw and triple-quoted strings."""
         return detect.find_kernels(text, language)
+
+    def scan(self, text: str, language: str) -> Scanner | None:
+        """Follow a document that is all OpenCL C; in host programs strings come and go with any edit."""
+        return scan.Scan(text, language) if language not in detect.HOST_LANGUAGES else None
 
     def infer_launch(self, kernel: Kernel, path: Path | None) -> LaunchSpec | Question:
         """Take the comment, the settings, the host code or a guess, in this order."""
