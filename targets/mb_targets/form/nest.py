@@ -1,8 +1,8 @@
 """The form itself: a small typed loop-nest language that kernels are lifted to and printed from.
 
 A form is a set of parallel axes (work items or work groups) around a body of statements. All the items of
-all axes are independent. Names are those of the user's code. Every expression knows its dtype and its lanes; lanes
-above one appear only after a schedule has vectorized something. Boolean values have dtype ``i32``.
+all axes are independent. Names are those of the user's code. Every expression knows its dtype and its lanes;
+lanes above one appear only after a schedule has vectorized something. Boolean values have dtype ``i32``.
 """
 
 from __future__ import annotations
