@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from mb_targets.errors import TargetUnavailable
 from mb_targets.protocol import Finding
 
 VENDORS = Path("/etc/OpenCL/vendors")
-OCLGRIND = "liboclgrind-rt-icd.so"
 WORK_GROUP_METHOD = "loopvec"
 """What PoCL does when nothing is set; pinned: the same kernel can be 6 times slower by another."""
 
@@ -138,9 +138,9 @@ def pip_intel() -> Path | None:
 
 
 def oclgrind() -> Path | None:
-    """Find Oclgrind's runtime library."""
-    folders = [Path("/usr/lib/oclgrind"), Path("/usr/local/lib/oclgrind"), Path("/usr/local/lib")]
-    return next((f / OCLGRIND for f in folders if (f / OCLGRIND).exists()), None)
+    """Find the command of Oclgrind that simulates one kernel."""
+    found = shutil.which("oclgrind-kernel", path="/usr/local/bin:/usr/bin") or shutil.which("oclgrind-kernel")
+    return Path(found) if found else None
 
 
 def findings() -> list[Finding]:
