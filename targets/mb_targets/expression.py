@@ -125,7 +125,7 @@ def text(expression: Expression, style: Style = "plain", outer: int = 0) -> str:
     """
     match expression:
         case Number(value):
-            return str(value) if value >= 0 else f"({value})"
+            return str(value) if value >= 0 or outer == 0 else f"({value})"
         case Name(name):
             return name
         case Extreme(function, arguments):
