@@ -271,6 +271,8 @@ class Form:
         scalars: Scalar parameters in order.
         axes: Parallel dimensions, innermost (dimension 0) first.
         body: What each item does.
+        local_size: The original's work-group size by dimension, where the form is right for that alone;
+            None where it is right for any.
     """
 
     name: str
@@ -278,6 +280,7 @@ class Form:
     scalars: tuple[Var, ...]
     axes: tuple[Axis, ...]
     body: tuple[Stmt, ...]
+    local_size: tuple[int, ...] | None = None
 
     def buffer(self, name: str) -> Buffer | None:
         """Find a buffer by name; None for an array of the body."""
