@@ -2,6 +2,7 @@
 
 AgentError
   OriginalRefused  the user's kernel crashes, is not deterministic, or is not as its launch says
+  JobRefused    a job cannot do its work
   WorkerDied    a worker process ended in the middle of a call
   TimedOut      a call outlived its limit, and the worker was killed for it
 
@@ -22,6 +23,18 @@ class OriginalRefused(AgentError):
     """The user's kernel cannot be judged against; the message says why and what would help."""
 
 
+class JobRefused(AgentError):
+    """A job cannot do its work; the message is for the user.
+
+    Attributes:
+        comment: A ``// mb:`` line that may answer it, or empty.
+    """
+
+    def __init__(self, message: str, comment: str = "") -> None:
+        super().__init__(message)
+        self.comment = comment
+
+
 class WorkerDied(AgentError):
     """A worker process ended before it answered.
 
@@ -33,7 +46,8 @@ class WorkerDied(AgentError):
     def __init__(self, what: str, signal_number: int, tail: str) -> None:
         self.signal = signal_number
         self.tail = tail
-        super().__init__(f"{what}: {_cause(signal_number)}" + (f"\n{tail}" if tail else ""))
+        cause = f"{what}: {_cause(signal_number)}"
+        super().__init__(cause if self.touched_memory or not tail else f"{cause}\n{tail}")
 
     @property
     def touched_memory(self) -> bool:

@@ -49,6 +49,8 @@ class OpenCLWorker:
         os.environ.update(runtimes.environment(chosen, self._folder))
         try:
             import pyopencl as cl
+
+            from mb_targets.opencl.timed import Pool
         except ImportError as error:
             raise TargetUnavailable(
                 f"pyopencl is not installed ({error}): pip install 'modelblaster[opencl]'"
@@ -59,6 +61,7 @@ class OpenCLWorker:
         self._device = _open(text, choice)
         self.context = cl.Context([self._device])
         self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self._pool = Pool(self.context)
 
     def device(self) -> Device:
         """Describe the device."""
@@ -72,7 +75,7 @@ class OpenCLWorker:
         """
         from mb_targets.opencl.program import build
 
-        return build(self.queue, variant, options, folder)
+        return build(self.queue, self._pool, variant, options, folder)
 
     def sanitize(
         self, name: str, variant: Variant, options: Sequence[str], launch: Launch, inputs: Mapping[str, Data]

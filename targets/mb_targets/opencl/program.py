@@ -18,7 +18,7 @@ import pyopencl as cl
 from mb_targets.errors import BuildError, RunError
 from mb_targets.model import Variant
 from mb_targets.opencl.memory import DeviceMemory, HostMemory
-from mb_targets.opencl.timed import Timed
+from mb_targets.opencl.timed import Pool, Timed
 from mb_targets.protocol import Launch, RunResult, Sample
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ _LOG_LINE = re.compile(
 _LOG_LINES = 40
 
 
-def build(queue: cl.CommandQueue, variant: Variant, options: Sequence[str], folder: Path) -> OpenCLProgram:
+def build(
+    queue: cl.CommandQueue, pool: Pool, variant: Variant, options: Sequence[str], folder: Path
+) -> OpenCLProgram:
     """Build a variant for a queue's device.
 
     Raises:
@@ -47,7 +49,7 @@ def build(queue: cl.CommandQueue, variant: Variant, options: Sequence[str], fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pyopencl warns of every non-empty log
             program = cl.Program(queue.context, variant.source).build(flags)
-        return OpenCLProgram(queue, program, variant)
+        return OpenCLProgram(queue, pool, program, variant)
     except (cl.Error, ValueError) as error:
         raise BuildError(_explain(str(error), variant.name)) from None
 
@@ -63,8 +65,9 @@ def vector_alignment(source: str) -> int:
 class OpenCLProgram:
     """A kernel that can be run and timed; see ``protocol.Program``."""
 
-    def __init__(self, queue: cl.CommandQueue, program: cl.Program, variant: Variant) -> None:
+    def __init__(self, queue: cl.CommandQueue, pool: Pool, program: cl.Program, variant: Variant) -> None:
         self._queue = queue
+        self._pool = pool
         self._make_kernel = partial(cl.Kernel, program, variant.name)
         self._kernel = self._make_kernel()
         self._alignment = vector_alignment(variant.source)
@@ -96,11 +99,10 @@ class OpenCLProgram:
             RunError: The launch was refused or failed, or there is no memory for it.
         """
         try:
-            if self._timed is None or not self._timed.same(launch, inputs, launches):
+            if self._timed is None or not self._timed.suits(launch, inputs):
                 self.close()
-                self._timed = Timed(self._queue, self._make_kernel, launch, inputs, launches)
-            else:
-                self._timed.refill()
+                self._timed = Timed(self._queue, self._pool, self._make_kernel, launch, inputs)
+            self._timed.arm(launches)
         except (cl.Error, MemoryError) as error:
             self.close()
             raise RunError(_sentence(error)) from None
