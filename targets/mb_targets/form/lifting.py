@@ -1,0 +1,276 @@
+"""The lifter that all C-like languages share: a kernel's source and launch to its form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from mb_targets.form import macros
+from mb_targets.form.affine import depends, simplify, substitute
+from mb_targets.form.canonical import canonical
+from mb_targets.form.cexpr import Expressions, arithmetic, child, convert
+from mb_targets.form.cfront import Function, Statements
+from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
+from mb_targets.form.dtypes import is_integer
+from mb_targets.form.nest import (
+    Array,
+    Axis,
+    Barrier,
+    Buffer,
+    Cast,
+    Const,
+    DoesNotLift,
+    Expr,
+    Form,
+    If,
+    Let,
+    Loop,
+    Op,
+    Stmt,
+    Store,
+    Var,
+    expressions,
+    loads,
+    map_expressions,
+    statements,
+    transform,
+    walk,
+)
+from mb_targets.form.scope import Scopes
+from mb_targets.form.sizes import Extents, local_size
+from mb_targets.form.trees import without_items
+from mb_targets.model import LaunchSpec
+
+_NAMES = "xyz"
+_GROUP_NAMES = ("group", "group_y", "group_z")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to lift.
+
+    Attributes:
+        name: The function.
+        source: Its translation unit.
+        launch: How it is launched; None where that is unknown or means nothing.
+        required: Work-group size by dimension that the kernel itself asks for, over the source's macros.
+        single: Whether unsuffixed floating literals are ``float``.
+    """
+
+    name: str
+    source: str
+    launch: LaunchSpec | None = None
+    required: tuple[str, ...] = ()
+    single: bool = False
+
+
+def lift(work: Work, dialect: Dialect) -> Form | DoesNotLift:
+    """Lift a function, or say why it has no form."""
+    try:
+        return _lift(work, dialect)
+    except (Unliftable, macros.Unknown) as e:
+        return DoesNotLift(str(e))
+
+
+def _lift(work: Work, dialect: Dialect) -> Form:
+    options = work.launch.options if work.launch is not None else ()
+    expanded = macros.expand(
+        work.source, macros.from_options(options), lambda text: bool(_value(text, dialect, {}))
+    )
+    root = dialect.parse(expanded.text).root_node
+    numbers = {**_file_constants(expanded.text, root), **expanded.numbers}
+    sizes = local_size(work.launch)
+    if work.required:
+        sizes = tuple(_value(t, dialect, numbers) for t in work.required)
+    reader = Statements(expanded.text, root, dialect, numbers, sizes, work.single)
+    return _Assembly(work, reader.function(work.name), sizes).form()
+
+
+def _value(text: str, dialect: Dialect, numbers: Mapping[str, str]) -> int:
+    """Work out a constant expression."""
+    source = f"int x = ({text});"
+    node = child(dialect.parse(source).root_node.named_children[0], "declarator")
+    reader = Expressions(source, dialect, numbers, Scopes(), (), lambda name, arguments: None, False)
+    value = reader.known(reader.read(child(node, "value")))
+    if not isinstance(value, Const):
+        raise macros.Unknown(f"depends on {text}, which has no value here")
+    return int(value.value)
+
+
+def _file_constants(source: str, root: Node) -> dict[str, str]:
+    """Find constants declared outside functions."""
+    text = "\n".join(
+        source[n.start_byte : n.end_byte] for n in root.named_children if n.type == "declaration"
+    )
+    number = r"[-(\s]*(?:0[xX][\da-fA-F]+|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)[uUlLfF]*[)\s]*"
+    return dict(re.findall(rf"\bconst\b[^;{{}}]*?\b(\w+)\s*=\s*({number});", text))
+
+
+class _Assembly:
+    """Puts a form together from a function as read."""
+
+    def __init__(self, work: Work, function: Function, sizes: tuple[int | None, ...]) -> None:
+        self._work = work
+        self._function = function
+        self._sizes = sizes
+        self._scalars = tuple(Var(p.name, p.dtype) for p in function.parameters if p.space is None)
+        self._extents = Extents(work.launch, self._scalars)
+
+    def form(self) -> Form:
+        """Resolve the ids, take guards off, and name everything."""
+        body = canonical(self._function.body)
+        grouped = {k for k in range(3) if _mentions(body, {f"{LOCAL}{k}", f"{GROUP}{k}"})}
+        if any(isinstance(s, Array | Barrier) for s in statements(body)):
+            grouped |= {0}
+        needs_size = bool(grouped) or _mentions(body, {f"{LOCAL_SIZE}{k}" for k in range(3)})
+        if needs_size:
+            body = self._with_sizes(body)
+        for k in sorted(grouped):
+            body = without_items(body, k, self._size(k), self._name(f"{LOCAL}{k}", "lid"))
+            body = canonical(body)
+        body, guards = take_guards(body, {v.name for v in self._scalars})
+        axes = tuple(
+            self._axis(k, k in grouped, guards) for k in range(3) if self._uses(body, guards, k, grouped)
+        )
+        named = {f"{GROUP if a.level == 'group' else GLOBAL}{a.dim}": Var(a.name, a.dtype) for a in axes}
+        body = _renamed(body, named)
+        self._refuse_leftovers(body)
+        size = tuple(n or 1 for n in self._sizes) if needs_size else None
+        return Form(self._work.name, tuple(self._buffers(body)), self._scalars, axes, body, size)
+
+    def _with_sizes(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        known: dict[str, Expr] = {
+            f"{LOCAL_SIZE}{k}": Const(n, "u64") for k, n in enumerate(self._sizes) if n is not None
+        }
+        return tuple(map_expressions(s, lambda e: simplify(substitute(e, known))) for s in body)
+
+    def _size(self, dim: int) -> int:
+        size = self._sizes[dim] if dim < len(self._sizes) else 1
+        if size is None:
+            raise Unliftable("the work-group size is not known: give local=(..) in the launch")
+        return size
+
+    def _uses(
+        self, body: tuple[Stmt, ...], guards: Mapping[str, Expr], dim: int, grouped: Iterable[int]
+    ) -> bool:
+        name = f"{GROUP if dim in grouped else GLOBAL}{dim}"
+        return name in guards or _mentions(body, {name})
+
+    def _axis(self, dim: int, group: bool, guards: Mapping[str, Expr]) -> Axis:
+        kind = f"{GROUP if group else GLOBAL}{dim}"
+        alias = self._function.aliases.get(kind)
+        name = self._name(kind, _GROUP_NAMES[dim] if group else _NAMES[dim])
+        dtype = alias.dtype if alias is not None else "i32" if group else "u64"
+        extent = guards.get(kind)
+        if extent is None:
+            extent = self._extents.groups(dim, self._size(dim)) if group else self._extents.items(dim)
+        return Axis(name, dtype, dim, "group" if group else "item", extent, kind in guards)
+
+    def _name(self, kind: str, otherwise: str) -> str:
+        alias = self._function.aliases.get(kind)
+        if alias is not None:
+            return alias.name
+        taken = {p.name for p in self._function.parameters} | {
+            v.name for v in self._function.aliases.values()
+        }
+        taken |= {s.name for s in statements(self._function.body) if isinstance(s, Let | Loop | Array)}
+        name, count = otherwise, 1
+        while name in taken:
+            name, count = f"{otherwise}_{count}", count + 1
+        return name
+
+    def _buffers(self, body: tuple[Stmt, ...]) -> Iterable[Buffer]:
+        read = {load.buffer for load in loads(body)}
+        written = {s.buffer for s in statements(body) if isinstance(s, Store)}
+        for p in self._function.parameters:
+            if p.space == "global" or p.space == "constant":
+                yield Buffer(p.name, p.dtype, p.space, p.name in read, p.name in written)
+            elif p.space == "local" and p.name in read | written:
+                raise Unliftable(f"uses local memory {p.name} in a way that is no reduction")
+
+    def _refuse_leftovers(self, body: tuple[Stmt, ...]) -> None:
+        words = {
+            LOCAL: "local id", GROUP: "group id", GLOBAL: "global id", LOCAL_SIZE: "work-group size",
+            GROUPS: "number of groups",
+        }  # fmt: skip
+        for s in statements(body):
+            if isinstance(s, Array | Barrier):
+                raise Unliftable("uses local memory in a way that is no reduction tree")
+            for e in (x for top in expressions(s) for x in walk(top)):
+                if isinstance(e, Var) and e.name.startswith("@"):
+                    raise Unliftable(f"uses the {words[e.name[:-1]]} in a way that is not understood")
+
+
+def _mentions(body: tuple[Stmt, ...], names: set[str]) -> bool:
+    return any(depends(e, names) for s in statements(body) for e in expressions(s))
+
+
+def take_guards(body: tuple[Stmt, ...], scalars: set[str]) -> tuple[tuple[Stmt, ...], dict[str, Expr]]:
+    """Take tests of ids against sizes off a whole body.
+
+    Returns:
+        The body inside them, and each id's bound.
+    """
+    bounds: dict[str, Expr] = {}
+    while True:
+        lets = next((k for k, s in enumerate(body) if not isinstance(s, Let)), len(body))
+        match body[lets:]:
+            case (If(condition=c, then=then, otherwise=()),):
+                pass
+            case _:
+                return body, bounds
+        left: Expr | None = None
+        for part in conjuncts(c):
+            bound = _bound(part, scalars)
+            if bound is not None and bound[0] not in bounds:
+                bounds[bound[0]] = bound[1]
+            else:
+                left = part if left is None else Op("&&", (left, part), "i32")
+        if left is not None:
+            return (*body[:lets], If(left, then)), bounds
+        body = (*body[:lets], *then)
+
+
+def conjuncts(e: Expr) -> Iterable[Expr]:
+    """Give the conditions that must all hold."""
+    if isinstance(e, Op) and e.op == "&&":
+        for a in e.args:
+            yield from conjuncts(a)
+    else:
+        yield e
+
+
+def _bound(e: Expr, scalars: set[str]) -> tuple[str, Expr] | None:
+    """Read ``id < size``."""
+    match e:
+        case Op(op=">" | ">=" as op, args=(b, a)):
+            op = "<" if op == ">" else "<="
+        case Op(op="<" | "<=" as op, args=(a, b)):
+            pass
+        case _:
+            return None
+    a = a.value if isinstance(a, Cast) and is_integer(a.dtype) else a
+    fixed = all(
+        isinstance(x, Const | Op | Cast) or (isinstance(x, Var) and x.name in scalars) for x in walk(b)
+    )
+    if not (isinstance(a, Var) and a.name.startswith((GLOBAL, GROUP)) and fixed and is_integer(b.dtype)):
+        return None
+    return a.name, b if op == "<" else simplify(arithmetic("+", b, Const(1, "i32")))
+
+
+def _renamed(body: tuple[Stmt, ...], names: Mapping[str, Var]) -> tuple[Stmt, ...]:
+    """Put the axes' variables in for the ids."""
+
+    def one(e: Expr) -> Expr:
+        if isinstance(e, Var) and e.name in names:
+            return convert(names[e.name], e.dtype)
+        if isinstance(e, Cast) and isinstance(e.value, Cast) and isinstance(e.value.value, Var):
+            inner = e.value.value
+            if is_integer(e.dtype) and is_integer(e.value.dtype) and inner.dtype == e.dtype:
+                return inner
+        return e
+
+    return tuple(map_expressions(s, lambda e: transform(e, one)) for s in body)
