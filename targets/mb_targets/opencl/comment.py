@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mb_targets import expression
@@ -74,8 +74,8 @@ def place(kernel: Kernel, offset: int) -> str:
 
 def describe_launch(kernel: Kernel, launch: LaunchSpec) -> str:
     """Write a launch as ``// mb:`` lines that give the same launch when read back."""
-    words = [f"global={_tuple(launch.global_size)}"]
-    words.append(f"local={_tuple(launch.local_size)}" if launch.local_size is not None else "local=none")
+    words = [f"global={sizes_text(launch.global_size)}"]
+    words.append(f"local={sizes_text(launch.local_size)}" if launch.local_size is not None else "local=none")
     for symbol in launch.symbols:
         words += _symbol(symbol)
     for argument in launch.arguments:
@@ -97,8 +97,10 @@ def number(value: float) -> str:
     return str(int(value)) if value == value // 1 else repr(value)
 
 
-def _tuple(sizes: tuple[str, ...]) -> str:
-    return f"({','.join(sizes)}{',' if len(sizes) == 1 else ''})"
+def sizes_text(sizes: Iterable[str]) -> str:
+    """Write sizes as a tuple, with the comma that one size alone needs."""
+    listed = list(sizes)
+    return f"({','.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
 def _symbol(symbol: Symbol) -> list[str]:
