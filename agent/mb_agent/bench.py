@@ -1,0 +1,152 @@
+"""The worker processes of a job and what is built in them: the baseline, the incumbent, one for candidates.
+
+When a candidate becomes the incumbent its process is kept and the old incumbent's is cleared for the next
+candidate, so nothing is built twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from mb_agent.errors import AgentError, TimedOut, WorkerDied
+from mb_agent.measure import Contender, Pairs, Stop, clock_of, race
+from mb_agent.oracle import Case, Oracle
+from mb_agent.verify import Candidate
+from mb_agent.worker import WorkerProcess
+from mb_targets.errors import BuildError
+from mb_targets.model import Check, Device, LaunchSpec, Variant
+
+BUILD_SECONDS = 30.0
+
+
+class Bench:
+    """The sides of one job.
+
+    Args:
+        target: The target's name.
+        device: The user's choice of device.
+        folder: Where includes are looked up.
+        start: Makes a worker process.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        device: str,
+        folder: Path,
+        start: Callable[[str, str], WorkerProcess] = WorkerProcess,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.incumbent: Candidate | None = None
+        self._start = partial(start, target, device)
+        self._started: list[WorkerProcess] = []
+        self._clock = clock
+        self.baseline = self._new()
+        self._free = [self._new(), self._new()]
+
+    def build(self, variant: Variant, spec: LaunchSpec) -> tuple[Candidate | None, Check]:
+        """Build a candidate in the free process; the check says how it went."""
+        side = self._side()
+        started = self._clock()
+        try:
+            handle = side.build(variant, spec.options, self.folder, limit=BUILD_SECONDS)
+        except (BuildError, WorkerDied, TimedOut) as error:
+            return None, Check("build", False, self._clock() - started, str(error))
+        return Candidate(variant, side, handle), Check("build", True, self._clock() - started)
+
+    def discard(self, candidate: Candidate) -> None:
+        """Free a candidate's program; a dead process stays dead until it is needed."""
+        if candidate.side.pid is not None:
+            with contextlib.suppress(AgentError):
+                candidate.side.close(candidate.handle)
+
+    def promote(self, candidate: Candidate) -> None:
+        """Make a candidate the incumbent and free the process of the one before."""
+        before = self.incumbent
+        self._free.remove(candidate.side)
+        self.incumbent = candidate
+        if before is not None:
+            self.discard(before)
+            self._free.append(before.side)
+
+    def depose(self) -> None:
+        """Drop the incumbent: verification refused it."""
+        if self.incumbent is not None:
+            self.discard(self.incumbent)
+            self._free.append(self.incumbent.side)
+            self.incumbent = None
+
+    def revive(self, candidate: Candidate, spec: LaunchSpec) -> bool:
+        """Build a candidate again whose process has ended since; False when that is no longer possible."""
+        if candidate.side.pid is not None:
+            return True
+        candidate.side.restart()
+        try:
+            candidate.handle = candidate.side.build(candidate.variant, spec.options, self.folder)
+        except (BuildError, AgentError):
+            return False
+        return True
+
+    def fresh(self, variant: Variant, spec: LaunchSpec) -> Candidate:
+        """Build a variant in a process that nothing has run in; the caller kills it.
+
+        Raises:
+            BuildError: It no longer builds.
+            AgentError: Its process died.
+        """
+        side = self._new()
+        try:
+            return Candidate(
+                variant, side, side.build(variant, spec.options, self.folder, limit=BUILD_SECONDS)
+            )
+        except BaseException:
+            side.kill()
+            raise
+
+    def race(
+        self,
+        oracle: Oracle,
+        rival: Candidate | None,
+        candidate: Candidate,
+        case: Case,
+        device: Device,
+        turns: int,
+        stop: Stop,
+    ) -> Pairs:
+        """Time a rival (None is the original) against a candidate on a case's bytes.
+
+        Raises:
+            AgentError: A worker died or hung.
+            RunError: A launch was refused.
+            ValueError: A clock gave no time.
+        """
+        if rival is None:
+            first = Contender(self.baseline, oracle.handle, case.launch)
+        else:
+            launch = oracle.launch(case.sizes, case.fill, rival.variant.launch)
+            first = Contender(rival.side, rival.handle, launch)
+        launch = oracle.launch(case.sizes, case.fill, candidate.variant.launch)
+        second = Contender(candidate.side, candidate.handle, launch)
+        return race(first, second, case.shared[0], clock_of(device), turns, stop)
+
+    def close(self) -> None:
+        """Kill every process at once; may be called from any thread."""
+        for side in tuple(self._started):
+            side.kill()
+
+    def _new(self) -> WorkerProcess:
+        side = self._start()
+        self._started.append(side)
+        return side
+
+    def _side(self) -> WorkerProcess:
+        """Give a free process, started again where the last candidate ended it."""
+        side = self._free[0]
+        if side.pid is None:
+            side.restart()
+        return side

@@ -1,0 +1,182 @@
+"""End a job: verify the best variants anew, in fresh processes with fresh seeds, measure and offer them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mb_agent.choose import Node
+from mb_agent.diff import unified
+from mb_agent.errors import AgentError
+from mb_agent.events import Offer, Tried
+from mb_agent.evidence import Evidence, write
+from mb_agent.inputs import Fill
+from mb_agent.loop import Found, Search
+from mb_agent.measure import Pairs, minimum_gain, narrow
+from mb_agent.record import provenance
+from mb_agent.verify import Candidate, Verifier
+from mb_targets.errors import BuildError, RunError
+from mb_targets.model import (
+    Action,
+    Level,
+    Measurement,
+    NotApplicable,
+    Outcome,
+    Speedup,
+    Variant,
+    Verdict,
+)
+
+FINAL_TURNS = 24
+# How many of each kind are verified before giving up: the next best may hold where the best did not.
+FINALISTS = 3
+# Seeds of the final verification start this far from the search's, where no candidate has been.
+FRESH = 1 << 20
+
+
+@dataclass(slots=True)
+class Finish:
+    """The last part of a job."""
+
+    search: Search
+    folder: Path
+    control: Speedup | None
+
+    def offers(self, found: Found) -> tuple[Offer, ...]:
+        """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
+        ranked = [n for n in sorted(found.nodes[1:], key=lambda n: -n.gain) if n.gain > math.log(1.01)]
+        made = []
+        for keeps in (True, False):
+            offer = self._best([n for n in ranked if (n.variant.launch is None) == keeps])
+            if offer is not None:
+                made.append(offer)
+        made.sort(key=lambda o: -o.measurement.speedup.value)
+        if len(made) == 2 and not made[0].changes_launch:
+            del made[1:]  # changing the launch would buy nothing
+        return tuple(made)
+
+    def _best(self, nodes: Sequence[Node]) -> Offer | None:
+        for node in nodes[:FINALISTS]:
+            self.search.report.progress("verifying a finalist", self.search.spending, force=True)
+            try:
+                offer = self._try(node)
+            except (BuildError, RunError, AgentError, ValueError):
+                continue  # it does not even run in a fresh process
+            if offer is not None:
+                return offer
+        return None
+
+    def _try(self, node: Node) -> Offer | None:
+        job = self.search.job
+        candidate = job.bench.fresh(node.variant, job.spec)
+        try:
+            verdict = self._verify(candidate)
+            if verdict.refused:
+                self._record(node, verdict, None)
+                return None
+            if not job.bench.revive(candidate, job.spec):
+                return None
+            pairs = self._measure(candidate)
+        finally:
+            candidate.side.kill()
+        measurement = pairs.measurement(job.device)
+        self._record(node, verdict, measurement)
+        if not verdict.full or not measurement.faster(minimum_gain(self.control)):
+            return None
+        return self._offer(node.variant, verdict, measurement, pairs)
+
+    def _verify(self, candidate: Candidate) -> Verdict:
+        """Make every check at the user's own size, with seeds nobody saw."""
+        job = self.search.job
+        at_home = replace(job.plan, screen=job.plan.home)
+        verifier = Verifier(job.target, job.oracle, at_home, job.seed + FRESH)
+        interface = verifier.screen(candidate.variant)
+        if not interface.passed:
+            return Verdict(Level.NONE, checks=(interface,), failure="interface")
+        verdict = verifier.smoke(candidate, (interface,))
+        return verdict if verdict.refused else verifier.full(candidate, verdict)
+
+    def _measure(self, candidate: Candidate) -> Pairs:
+        job = self.search.job
+        case = job.oracle.case(job.plan.home, Fill("normal", job.seed + FRESH))
+        if isinstance(case, str):
+            raise AgentError(case)
+        return job.bench.race(job.oracle, None, candidate, case, job.device, FINAL_TURNS, narrow(0.04, 9))
+
+    def _record(self, node: Node, verdict: Verdict, measurement: Measurement | None) -> None:
+        search, job, variant = self.search, self.search.job, node.variant
+        action = variant.chain[-1] if variant.chain else Action("none")
+        outcome = Outcome(
+            state=job.state,
+            action=action,
+            chain=variant.chain,
+            identity=job.kernel.identity,
+            kernel=job.kernel.name,
+            parent=job.oracle.original.hash,
+            verdict=verdict,
+            provenance=provenance(job, variant, search.now()),
+            total=measurement,
+            expected=math.exp(node.gain),
+            note=_note(verdict, measurement),
+        )
+        search.memory.record(outcome, job.features, variant.source)
+        search.report.emit(Tried(search.now(), outcome, variant))
+
+    def _offer(
+        self, variant: Variant, verdict: Verdict, measurement: Measurement, pairs: Pairs
+    ) -> Offer | None:
+        job = self.search.job
+        request = job.request
+        documents = job.target.patch(job.kernel, job.spec, variant, Path(request.path), request.text)
+        if isinstance(documents, NotApplicable):
+            return None
+        place = write(
+            self.folder,
+            Evidence(
+                kernel=job.kernel,
+                launch=job.spec,
+                variant=variant,
+                verdict=verdict,
+                measurement=measurement,
+                device=job.device,
+                state=job.state,
+                precision=request.precision,
+                provenance=provenance(job, variant, self.search.now()),
+                seed=job.seed,
+                final_seed=job.seed + FRESH,
+                home=dict(job.plan.home),
+                small=dict(job.plan.small),
+                sizes=tuple(dict(s) for s in job.plan.tries),
+                cpu_ns=tuple(pairs.cpu),
+                event_ns=tuple(pairs.event),
+                launches=pairs.launches,
+                control=self.control,
+                minimum_gain=minimum_gain(self.control),
+            ),
+        )
+        return Offer(
+            variant=variant,
+            verdict=verdict,
+            measurement=measurement,
+            changes_launch=variant.launch is not None,
+            diff=unified(documents, request.path, request.text),
+            evidence=str(place),
+            conditions=_conditions(variant, verdict),
+        )
+
+
+def _note(verdict: Verdict, measurement: Measurement | None) -> str:
+    if verdict.refused or measurement is None:
+        return f"final verification in a fresh process: refused by {verdict.failure}"
+    s = measurement.speedup
+    return f"verified and measured in a fresh process: {s.value:.2f}x [{s.low:.2f}-{s.high:.2f}]"
+
+
+def _conditions(variant: Variant, verdict: Verdict) -> tuple[str, ...]:
+    conditions = [f"not checked: {u}" for u in verdict.unchecked]
+    if variant.launch is not None and any(m > 1 for m in variant.launch.multiples):
+        multiples = " x ".join(str(m) for m in variant.launch.multiples if m > 1)
+        conditions.insert(0, f"the original's global size must be a multiple of {multiples}")
+    return tuple(conditions)

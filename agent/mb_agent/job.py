@@ -1,0 +1,142 @@
+"""The job process: ``python -m mb_agent.job FOLDER``.
+
+It reads ``request.json`` in the folder, writes every event to ``events.jsonl`` and to standard output, and
+leads a process group of its own. It ends at once, with its workers, on SIGTERM, SIGINT and SIGHUP, and when
+its parent goes. A folder that has events already is gone on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from mb_agent.errors import AgentError, JobRefused
+from mb_agent.events import Event, Failed, Finished, encode, read_log, read_request
+from mb_agent.optimize import Optimization
+from mb_targets.errors import TargetError, TargetUnavailable
+
+_PR_SET_PDEATHSIG = 1
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+
+class Log:
+    """Appends events to the folder, then to standard output.
+
+    Args:
+        folder: The job's folder.
+        gone: Called when nobody reads standard output any more.
+    """
+
+    def __init__(self, folder: Path, gone: Callable[[], None]) -> None:
+        self._file = (folder / "events.jsonl").open("ab", buffering=0)
+        self._gone = gone
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        line = encode(event)
+        self._file.write(line)
+        try:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        except (BrokenPipeError, ValueError):
+            self._gone()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the job in a folder; 0 when it finished, 1 when it failed."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if len(given) != 1:
+        print("usage: python -m mb_agent.job FOLDER", file=sys.stderr)
+        return 2
+    folder = Path(given[0]).resolve()
+    parent = os.getppid()
+    _lead_group()
+    running: list[Optimization] = []
+    end = _ender(running)
+    _watch(parent, end)
+    log = Log(folder, lambda: end(1))
+    failed = _run(folder, log, running)
+    if failed is None:
+        return 0
+    log(failed)
+    return 1
+
+
+def _run(folder: Path, log: Log, running: list[Optimization]) -> Failed | None:
+    """Do the work; what went wrong comes back as one sentence."""
+    try:
+        before = read_log(folder)
+        if before and isinstance(before[-1], Finished | Failed):
+            return Failed(time.time(), "this job has ended already; start a new one")
+        request = read_request(folder)
+        running.append(Optimization(request, folder, log, before))
+        running[0].run()
+    except JobRefused as error:
+        return Failed(time.time(), str(error), error.comment, "input")
+    except TargetUnavailable as error:
+        return Failed(time.time(), str(error), cause="device")
+    except (TargetError, AgentError) as error:
+        _note(folder)
+        return Failed(time.time(), str(error).splitlines()[0])
+    except (OSError, msgspec.MsgspecError) as error:
+        _note(folder)
+        return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}")
+    except Exception as error:  # noqa: BLE001  the edge around a job: a sentence out, the rest to its log
+        _note(folder)
+        name = type(error).__name__
+        return Failed(time.time(), f"internal error ({name}); the details are in {folder / 'job.log'}")
+    return None
+
+
+def _note(folder: Path) -> None:
+    """Keep a traceback where it can be found and nobody is bothered by it."""
+    with contextlib.suppress(OSError), (folder / "job.log").open("a", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+
+
+def _lead_group() -> None:
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+
+
+def _ender(running: list[Optimization]) -> Callable[[int], None]:
+    def end(code: int) -> None:
+        for optimization in running:
+            optimization.stop()
+        os._exit(code)
+
+    return end
+
+
+def _watch(parent: int, end: Callable[[int], None]) -> None:
+    """End on a signal, or when the parent is gone; a thread waits, so a long computation delays nothing."""
+    if sys.platform != "linux":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda signum, _frame: end(128 + signum))
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    def wait() -> None:
+        while True:
+            got = signal.sigtimedwait(_ENDING, 1.0)
+            if got is not None:
+                end(128 + got.si_signo)
+            if os.getppid() != parent:
+                end(1)
+
+    threading.Thread(target=wait, daemon=True, name="watch").start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

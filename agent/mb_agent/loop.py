@@ -1,0 +1,276 @@
+"""The search: choose, apply, build, smoke-test, race the incumbent, judge, record. It knows no target.
+
+Candidates are ranked cheaply, each against the best one so far in a process of its own; only what leads is
+verified fully. Every attempt is written out as it ends.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mb_agent.budget import Spending
+from mb_agent.choose import Choice, Learned, Node, Policy
+from mb_agent.critic import judge
+from mb_agent.errors import AgentError
+from mb_agent.events import Tried
+from mb_agent.implement import implement
+from mb_agent.measure import Pairs, decided, narrow
+from mb_agent.memory import Memory
+from mb_agent.record import provenance
+from mb_agent.report import Report
+from mb_agent.setup import Job
+from mb_agent.verify import Candidate
+from mb_targets.errors import RunError
+from mb_targets.model import Action, Level, Measurement, NotApplicable, Outcome, Speedup, Variant, Verdict
+
+RACE_TURNS = 10
+CONFIRM_TURNS = 6
+# Search stops when this many candidates in a row brought nothing.
+PATIENCE = 60
+# A new leader is verified fully once it is this much (in log) beyond the last verified one.
+WORTH_VERIFYING = math.log(1.2)
+# The time kept back for verifying and measuring the finalists.
+RESERVE_SHARE, LEAST_RESERVE_S, MOST_RESERVE_S = 0.25, 3.0, 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search ended with.
+
+    Attributes:
+        nodes: Every variant that compared equal and was timed, the original first.
+        refused: How many candidates verification refused.
+        reason: Why it stopped, in words.
+    """
+
+    nodes: Sequence[Node]
+    refused: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Search:
+    """One search over the variants of a kernel."""
+
+    job: Job
+    policy: Policy
+    memory: Memory
+    spending: Spending
+    report: Report
+    now: Callable[[], float] = time.time
+    nodes: list[Node] = field(default_factory=list)
+    refused: int = 0
+    _hashes: set[str] = field(default_factory=set)
+    _leader: Node | None = None
+    _verified: float = 0.0
+    _verify_cost: float = 0.0
+    _idle: int = 0
+
+    def run(self) -> Found:
+        """Search until the budget, the proposals or the patience run out."""
+        if not self.nodes:
+            self.add_node(self.job.oracle.original, 0.0)
+        reason = ""
+        while not reason:
+            self.report.progress("searching", self.spending)
+            reason = self._finished() or self._step()
+        return Found(self.nodes, self.refused, reason)
+
+    def add_node(self, variant: Variant, gain: float) -> Node:
+        """Take in a variant as a parent for further actions."""
+        job = self.job
+        proposals = job.target.propose(job.kernel, job.spec, job.device, variant)
+        node = Node(variant, gain, tuple(proposals))
+        self.nodes.append(node)
+        self._hashes.add(variant.hash)
+        return node
+
+    def take_up(self, tried: Sequence[Tried]) -> None:
+        """Take in what an earlier run of this job has tried, so that none of it is tried again."""
+        by_hash = {self.add_node(self.job.oracle.original, 0.0).variant.hash: self.nodes[0]}
+        for event in tried:
+            outcome = event.outcome
+            self.spending.candidates += 1
+            self._hashes.add(event.variant.hash)
+            parent = by_hash.get(outcome.parent)
+            if parent is not None:
+                parent.tried |= {i for i, p in enumerate(parent.proposals) if p.action == outcome.action}
+            if outcome.verdict.refused or outcome.step is None or parent is None:
+                self.refused += outcome.verdict.refused
+                continue
+            gain = parent.gain + math.log(outcome.step.value)
+            by_hash[event.variant.hash] = self.add_node(event.variant, gain)
+        self._reinstate()
+
+    def _finished(self) -> str:
+        reserve = min(MOST_RESERVE_S, max(LEAST_RESERVE_S, RESERVE_SHARE * self.job.request.budget.seconds))
+        if self.spending.left_s <= reserve:
+            return "the time is spent"
+        if self.spending.candidates >= self.job.request.budget.candidates:
+            return "the candidates are spent"
+        if self._idle >= PATIENCE:
+            return f"{PATIENCE} candidates in a row brought nothing"
+        return ""
+
+    def _step(self) -> str:
+        choice = self.policy.next(self.nodes)
+        if choice is None:
+            return "nothing is left to try"
+        job = self.job
+        made = implement(job.target, job.kernel, job.spec, job.device, choice)
+        if isinstance(made, NotApplicable) or made.hash in self._hashes:
+            self.policy.learn(Learned(choice, None, applicable=False))
+            return ""
+        self._hashes.add(made.hash)
+        self.spending.candidates += 1
+        self._idle += 1
+        gain = self._attempt(choice, made)
+        self.policy.learn(Learned(choice, gain))
+        self._verify_leader()
+        return ""
+
+    def _attempt(self, choice: Choice, variant: Variant) -> float | None:
+        """Build, smoke-test and race one candidate; give its log gain over its parent."""
+        job = self.job
+        interface = job.verifier.screen(variant)
+        if not interface.passed:
+            verdict = Verdict(Level.NONE, checks=(interface,), failure="interface")
+            return self._refuse(choice, variant, verdict)
+        candidate, built = job.bench.build(variant, job.spec)
+        if candidate is None:
+            verdict = Verdict(Level.NONE, checks=(interface, built), failure="build")
+            return self._refuse(choice, variant, verdict)
+        verdict = job.verifier.smoke(candidate, (interface, built))
+        if verdict.refused:
+            job.bench.discard(candidate)
+            return self._refuse(choice, variant, verdict)
+        try:
+            pairs = self._race(candidate)
+        except (AgentError, RunError, ValueError) as error:
+            job.bench.discard(candidate)
+            failed = Verdict(Level.COMPILED, checks=verdict.checks, failure=f"timing: {error}")
+            return self._refuse(choice, variant, failed)
+        return self._accept(choice, candidate, verdict, pairs)
+
+    def _race(self, candidate: Candidate) -> Pairs:
+        """Time a candidate against the leader, or against the original while nothing leads."""
+        job = self.job
+        case = job.timed_case()
+        rival = job.bench.incumbent
+        if rival is not None and not job.bench.revive(rival, job.spec):
+            job.bench.depose()
+            self._reinstate()
+            rival = job.bench.incumbent
+        return job.bench.race(job.oracle, rival, candidate, case, job.device, RACE_TURNS, decided(1.0))
+
+    def _accept(self, choice: Choice, candidate: Candidate, verdict: Verdict, pairs: Pairs) -> float:
+        job = self.job
+        ratio = pairs.speedup()
+        leader_gain = self._leader.gain if self._leader else 0.0
+        gain = leader_gain + math.log(ratio.value)
+        step = _scaled(ratio, math.exp(leader_gain - choice.parent.gain))
+        total = pairs.measurement(job.device) if job.bench.incumbent is None else None
+        node = self.add_node(candidate.variant, gain)
+        self._record(choice, candidate.variant, verdict, step, total)
+        if ratio.low > 1.0:
+            job.bench.promote(candidate)
+            self._leader = node
+            self._idle = 0
+        else:
+            job.bench.discard(candidate)
+        return gain - choice.parent.gain
+
+    def _refuse(self, choice: Choice, variant: Variant, verdict: Verdict) -> float | None:
+        self.refused += 1
+        self._record(choice, variant, verdict, None, None)
+        return None
+
+    def _record(
+        self,
+        choice: Choice,
+        variant: Variant,
+        verdict: Verdict,
+        step: Speedup | None,
+        total: Measurement | None,
+    ) -> None:
+        job = self.job
+        action = variant.chain[-1] if variant.chain else Action("none")
+        note = judge(action, choice.expected, verdict, step)
+        outcome = Outcome(
+            state=job.state,
+            action=action,
+            chain=variant.chain,
+            identity=job.kernel.identity,
+            kernel=job.kernel.name,
+            parent=choice.parent.variant.hash,
+            verdict=verdict,
+            provenance=provenance(job, variant, self.now()),
+            step=step,
+            total=total,
+            expected=choice.expected,
+            note=note.text,
+            constraint=note.constraint,
+        )
+        self.memory.record(outcome, job.features, "")
+        self.report.emit(Tried(self.now(), outcome, variant))
+
+    def _verify_leader(self) -> None:
+        """Verify the leader fully when it is well beyond the last verified one and there is time for it."""
+        leader, job = self._leader, self.job
+        candidate = job.bench.incumbent
+        if leader is None or candidate is None or leader.gain - self._verified < WORTH_VERIFYING:
+            return
+        if self._verified and self._verify_cost > 0.1 * self.spending.left_s:
+            return
+        self.report.progress("verifying the best so far", self.spending)
+        started = self.spending.seconds
+        verdict = job.verifier.full(candidate, Verdict(Level.COMPILED, smoke=True))
+        self._verify_cost = self.spending.seconds - started
+        if verdict.refused:
+            self._depose(leader, verdict)
+            return
+        self._verified = leader.gain
+        self._confirm(leader, candidate, verdict)
+
+    def _confirm(self, leader: Node, candidate: Candidate, verdict: Verdict) -> None:
+        """Time a verified leader against the original itself; only that is shown as a gain."""
+        job = self.job
+        if not job.bench.revive(candidate, job.spec):
+            return
+        pairs = job.bench.race(
+            job.oracle, None, candidate, job.timed_case(), job.device, CONFIRM_TURNS, narrow(0.1, 3)
+        )
+        measured = pairs.measurement(job.device)
+        leader.gain = self._verified = math.log(measured.speedup.value)
+        if verdict.full and measured.faster(1.0):
+            self.report.best = measured.speedup
+            self.report.progress("verified an improvement", self.spending, force=True)
+
+    def _depose(self, leader: Node, verdict: Verdict) -> None:
+        """Drop a leader that verification refused, and put the next best in its place."""
+        self.refused += 1
+        self.nodes.remove(leader)
+        choice = Choice(self.nodes[0], leader.variant.chain, math.exp(leader.gain), "verified fully")
+        self._record(choice, leader.variant, verdict, None, None)
+        self.job.bench.depose()
+        self._reinstate()
+
+    def _reinstate(self) -> None:
+        """Build the best variant that is left and make it the leader."""
+        job = self.job
+        self._leader = None
+        for node in sorted(self.nodes[1:], key=lambda n: -n.gain):
+            if node.gain <= 0:
+                return
+            candidate, _ = job.bench.build(node.variant, job.spec)
+            if candidate is not None:
+                job.bench.promote(candidate)
+                self._leader = node
+                return
+
+
+def _scaled(speedup: Speedup, factor: float) -> Speedup:
+    return Speedup(speedup.value * factor, speedup.low * factor, speedup.high * factor)

@@ -1,0 +1,186 @@
+"""Take paired times of two programs, turn about, and say how sure their ratio is.
+
+A turn refills the buffers of both sides with the same bytes, then times one after the other; which goes first
+alternates. A sample is a batch of launches long enough that what the clock includes besides them is small: on
+a CPU device the parent reads the CPU clock of the worker process, which counts all threads, the runtime's
+scheduling and the worker's handling of one request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mb_agent.worker import SharedInputs, WorkerProcess
+from mb_targets.model import Device, Measurement, Speedup
+from mb_targets.protocol import Launch
+
+SAMPLE_NS = 3_000_000
+MOST_LAUNCHES = 2_000
+MINIMUM_GAIN = 1.03
+RESAMPLES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A program in a worker process, with the launch to time it with."""
+
+    side: WorkerProcess
+    handle: int
+    launch: Launch
+
+
+@dataclass(slots=True)
+class Pairs:
+    """What was measured: nanoseconds of one launch, by both clocks, a pair a turn.
+
+    Attributes:
+        clock: The one that decides.
+        cpu: Pairs (first, second) by the CPU clock; empty on devices that are not the CPU.
+        event: Pairs by the device's events.
+        launches: Launches in each sample, of the first and the second.
+    """
+
+    clock: str
+    cpu: list[tuple[float, float]] = field(default_factory=list)
+    event: list[tuple[float, float]] = field(default_factory=list)
+    launches: tuple[int, int] = (1, 1)
+
+    @property
+    def deciding(self) -> list[tuple[float, float]]:
+        """The pairs by the clock that decides."""
+        return self.cpu if self.clock == "cpu" else self.event
+
+    def speedup(self) -> Speedup:
+        """Give the median of first over second with its 95 % interval.
+
+        Raises:
+            ValueError: Nothing was measured.
+        """
+        return interval([a / b for a, b in self.deciding])
+
+    def measurement(self, device: Device) -> Measurement:
+        """Make the record of what was measured."""
+        first, second = zip(*self.deciding, strict=True)
+        return Measurement(
+            clock="cpu" if self.clock == "cpu" else "event",
+            speedup=self.speedup(),
+            event_ratio=float(np.median([a / b for a, b in self.event])),
+            baseline_ns=float(np.median(first)),
+            variant_ns=float(np.median(second)),
+            samples=len(self.deciding),
+            device=device.key,
+            method=(
+                f"{len(self.deciding)} interleaved turns of {self.launches[0]} and {self.launches[1]} "
+                "launches, "
+                f"{'CPU time of the process' if self.clock == 'cpu' else 'device events'}, "
+                "median of paired ratios, bootstrap 95 % interval"
+            ),
+        )
+
+
+Stop = Callable[[Pairs], bool]
+
+
+def interval(ratios: Sequence[float], seed: int = 0) -> Speedup:
+    """Give the median of paired ratios and the bootstrap 95 % interval of that median.
+
+    Raises:
+        ValueError: There are none, or one is not a positive number: a missing measurement is an error.
+    """
+    values = np.asarray(ratios, dtype=np.float64)
+    if not values.size or not np.all(np.isfinite(values)) or not np.all(values > 0):
+        raise ValueError("no measurement: a sample is missing or not a positive time")
+    picks = np.random.default_rng(seed).integers(0, values.size, (RESAMPLES, values.size))
+    low, high = np.quantile(np.median(values[picks], axis=1), [0.025, 0.975])
+    return Speedup(float(np.median(values)), float(low), float(high))
+
+
+def clock_of(device: Device) -> str:
+    """Name the clock that decides on a device."""
+    return "cpu" if device.kind == "cpu" else "event"
+
+
+def race(
+    first: Contender, second: Contender, inputs: SharedInputs, clock: str, turns: int, stop: Stop
+) -> Pairs:
+    """Time two contenders turn about until ``stop`` says that the ratio is decided, or the turns are spent.
+
+    Raises:
+        AgentError: A worker died or hung.
+        RunError: A launch was refused.
+        ValueError: A clock gave no time.
+    """
+    launches = (_calibrate(first, inputs, clock), _calibrate(second, inputs, clock))
+    pairs = Pairs(clock, launches=launches)
+    for turn in range(turns):
+        times: dict[int, tuple[float, float]] = {}
+        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+            times[which] = _sample((first, second)[which], inputs, clock, launches[which])
+        pairs.event.append((times[0][1], times[1][1]))
+        if clock == "cpu":
+            pairs.cpu.append((times[0][0], times[1][0]))
+        if stop(pairs):
+            break
+    return pairs
+
+
+def decided(worth: float, least: int = 3) -> Stop:
+    """Stop once the ratio is clearly below 1, or its interval lies on one side of ``worth``."""
+
+    def stop(pairs: Pairs) -> bool:
+        ratios = [a / b for a, b in pairs.deciding]
+        if len(ratios) == 2 and max(ratios) < 0.8:
+            return True
+        if len(ratios) < least:
+            return False
+        found = interval(ratios)
+        return found.high < worth or (found.low > worth and len(ratios) >= least)
+
+    return stop
+
+
+def narrow(share: float, least: int) -> Stop:
+    """Stop once the interval is no wider than a share of its median."""
+
+    def stop(pairs: Pairs) -> bool:
+        if len(pairs.deciding) < least:
+            return False
+        found = pairs.speedup()
+        return found.high - found.low <= share * found.value
+
+    return stop
+
+
+def minimum_gain(control: Speedup | None) -> float:
+    """Give the smallest gain that may be claimed, from the A/A control: the baseline against itself."""
+    if control is None:
+        return MINIMUM_GAIN
+    return max(MINIMUM_GAIN, control.high, 1 / control.low)
+
+
+def one_launch_ns(contender: Contender, inputs: SharedInputs, clock: str) -> float:
+    """Time one launch, roughly."""
+    return _sample(contender, inputs, clock, 1)[0 if clock == "cpu" else 1]
+
+
+def _calibrate(contender: Contender, inputs: SharedInputs, clock: str) -> int:
+    """Find how many launches make a sample long enough."""
+    once = one_launch_ns(contender, inputs, clock)
+    launches = min(MOST_LAUNCHES, max(1, math.ceil(SAMPLE_NS / max(once, 1.0))))
+    if launches >= 8:  # a single short launch is mostly overhead: look again with some
+        some = _sample(contender, inputs, clock, 8)[0 if clock == "cpu" else 1]
+        launches = min(MOST_LAUNCHES, max(1, math.ceil(SAMPLE_NS / max(some, 1.0))))
+    return launches
+
+
+def _sample(contender: Contender, inputs: SharedInputs, clock: str, launches: int) -> tuple[float, float]:
+    """Time one batch: nanoseconds of one launch by the CPU clock (0 where it is not read) and by events."""
+    contender.side.prepare(contender.handle, contender.launch, inputs, launches)
+    if clock != "cpu":
+        return 0.0, contender.side.time(contender.handle).event_ns
+    spent, sample = contender.side.time_cpu(contender.handle)
+    return spent / launches, sample.event_ns

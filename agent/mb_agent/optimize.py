@@ -1,0 +1,116 @@
+"""One job from request to result, in this process: queue, prepare, search, finish."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mb_agent.bench import Bench
+from mb_agent.budget import Spending
+from mb_agent.choose import POLICIES, MakePolicy
+from mb_agent.errors import JobRefused
+from mb_agent.events import Event, Finished, Progress, Queued, Request, Started, Tried
+from mb_agent.finish import Finish
+from mb_agent.loop import Search
+from mb_agent.memory import Memory
+from mb_agent.queue_lock import hold
+from mb_agent.report import Report
+from mb_agent.setup import control, prepare
+from mb_targets import registry
+
+
+@dataclass(slots=True)
+class Optimization:
+    """A job that can be run once, and stopped from another thread.
+
+    Attributes:
+        request: What to optimize.
+        folder: The job's folder.
+        emit: Takes each event as it happens.
+        before: The events of an earlier run of this job, to go on from.
+        policies: The search policies by name.
+        locks: Where device locks lie, None for the user's own folder.
+    """
+
+    request: Request
+    folder: Path
+    emit: Callable[[Event], None]
+    before: Sequence[Event] = ()
+    policies: Mapping[str, MakePolicy] = POLICIES
+    locks: Path | None = None
+    now: Callable[[], float] = time.time
+    _bench: Bench | None = None
+
+    def run(self) -> Finished:
+        """Do the job; its last event is what is returned.
+
+        Raises:
+            JobRefused: It cannot be done; the message says why.
+            TargetError: The toolchain or device is missing.
+            AgentError: A worker process failed beyond repair.
+        """
+        request = self.request
+        make_policy = self.policies.get(request.policy)
+        if make_policy is None:
+            raise JobRefused(f"there is no policy {request.policy!r}; there are: {', '.join(self.policies)}")
+        target = registry.load(request.kernel.target)
+        folder = Path(request.path).parent if request.path else self.folder
+        self._bench = bench = Bench(target.name, request.device, folder)
+        try:
+            device = bench.baseline.device()
+            with hold(self.locks or lock_folder(), device.key, self._queued):
+                return self._work(bench, make_policy)
+        finally:
+            bench.close()
+
+    def stop(self) -> None:
+        """Kill every worker process at once."""
+        if self._bench is not None:
+            self._bench.close()
+
+    def _work(self, bench: Bench, make_policy: MakePolicy) -> Finished:
+        request = self.request
+        report = Report(self.emit, now=self.now)
+        spending = Spending(request.budget, time.monotonic, self._spent())
+        report.progress("running the original", spending)
+        target = registry.load(request.kernel.target)
+        seed = next((e.seed for e in self.before if isinstance(e, Started)), None)
+        job = prepare(request, target, bench, seed)
+        comment = target.describe_launch(job.kernel, job.spec)
+        self.emit(Started(self.now(), job.device, job.state, job.spec, comment, job.seed))
+        memory = Memory(request.knowledge)
+        try:
+            advice = memory.advise(job.state, job.features, job.kernel.identity)
+            policy = make_policy(advice, random.Random(job.seed))
+            search = Search(job, policy, memory, spending, report, self.now)
+            report.progress("timing the original against itself", spending)
+            noise = control(job)
+            tried = [e for e in self.before if isinstance(e, Tried) and e.outcome.total is None]
+            if tried:
+                search.take_up(tried)
+            found = search.run()
+            offers = Finish(search, self.folder, noise).offers(found)
+            reason = f"{found.reason}; {memory.problem}" if memory.problem else found.reason
+            finished = Finished(self.now(), offers, spending.candidates, search.refused, reason, noise)
+        finally:
+            memory.close()
+        self.emit(finished)
+        return finished
+
+    def _queued(self, before: int) -> None:
+        self.emit(Queued(self.now(), before))
+
+    def _spent(self) -> float:
+        """Seconds that an earlier run of this job has used."""
+        shares = [e.share for e in self.before if isinstance(e, Progress)]
+        return self.request.budget.seconds * max(shares, default=0.0)
+
+
+def lock_folder() -> Path:
+    """Give the user's folder of device locks."""
+    chosen = os.environ.get("MODELBLASTER_HOME")
+    return (Path(chosen) if chosen else Path.home() / ".cache" / "modelblaster") / "locks"

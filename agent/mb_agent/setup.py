@@ -1,0 +1,135 @@
+"""Get a job ready: the device, the launch, the sizes, an original that runs and can be judged against."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mb_agent.bench import Bench
+from mb_agent.errors import AgentError, JobRefused, OriginalRefused
+from mb_agent.events import Request
+from mb_agent.inputs import Fill, as_bytes, make
+from mb_agent.measure import Contender, clock_of, narrow, one_launch_ns
+from mb_agent.oracle import Case, Oracle
+from mb_agent.sizes import Plan, plan, screened
+from mb_agent.verify import Verifier
+from mb_agent.worker import share
+from mb_targets.errors import BuildError, RunError
+from mb_targets.model import Device, Kernel, LaunchSpec, Speedup, State
+from mb_targets.protocol import Launch, Question, Target
+
+CONTROL_TURNS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """Everything that stays the same while a job runs.
+
+    Attributes:
+        features: The kernel's vector in the knowledge base.
+        seed: Root of every draw.
+    """
+
+    request: Request
+    target: Target
+    kernel: Kernel
+    spec: LaunchSpec
+    device: Device
+    state: State
+    features: Sequence[int]
+    plan: Plan
+    oracle: Oracle
+    bench: Bench
+    verifier: Verifier
+    seed: int
+
+    def timed_case(self) -> Case:
+        """Give the case that candidates are smoke-tested and timed on.
+
+        Raises:
+            OriginalRefused: The original no longer runs on it.
+        """
+        case = self.oracle.case(self.plan.screen, Fill("normal", self.seed))
+        if isinstance(case, str):
+            raise OriginalRefused(f"{self.kernel.name} cannot be timed: {case}")
+        return case
+
+
+def launch_of(target: Target, request: Request) -> LaunchSpec:
+    """Settle the launch.
+
+    Raises:
+        JobRefused: Nothing says how to launch the kernel; its comment would.
+    """
+    if request.launch is not None:
+        return request.launch
+    found = target.infer_launch(request.kernel, Path(request.path) if request.path else None)
+    if isinstance(found, Question):
+        raise JobRefused(found.text, found.comment)
+    return found
+
+
+def prepare(request: Request, target: Target, bench: Bench, seed: int | None = None) -> Job:
+    """Build and judge the original, and choose the sizes.
+
+    Args:
+        request: What to optimize.
+        target: Its target.
+        bench: The processes.
+        seed: A seed to take up again; None takes the request's, or draws one.
+
+    Raises:
+        JobRefused: The kernel cannot be optimized as it stands; the message says why.
+        TargetUnavailable: There is no device.
+    """
+    kernel = request.kernel
+    device = bench.baseline.device()
+    spec = launch_of(target, request)
+    chosen = next(s for s in (seed, request.seed, secrets.randbits(48)) if s is not None)
+    try:
+        oracle = Oracle(target, kernel, spec, bench.baseline, request.precision, bench.folder)
+    except BuildError as error:
+        raise JobRefused(f"{kernel.name} does not compile: {str(error).splitlines()[0]}") from None
+    except AgentError as error:
+        raise JobRefused(f"{kernel.name} cannot be built: {str(error).splitlines()[0]}") from None
+    sizes = plan(spec)
+    try:
+        oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
+        sizes = screened(sizes, kernel, spec, lambda launch: _launch_ns(oracle, device, launch))
+        oracle.judge_original(sizes.screen, Fill("normal", chosen))
+    except (OriginalRefused, RunError, AgentError) as error:
+        raise JobRefused(str(error).splitlines()[0]) from None
+    return Job(
+        request=request,
+        target=target,
+        kernel=kernel,
+        spec=spec,
+        device=device,
+        state=target.state(kernel, spec, device),
+        features=target.features(kernel),
+        plan=sizes,
+        oracle=oracle,
+        bench=bench,
+        verifier=Verifier(target, oracle, sizes, chosen),
+        seed=chosen,
+    )
+
+
+def control(job: Job) -> Speedup | None:
+    """Time the original against itself, each in its own process: what noise alone makes of no gain at all."""
+    original, _ = job.bench.build(job.oracle.original, job.spec)
+    if original is None:
+        return None
+    try:
+        case = job.timed_case()
+        stop = narrow(0.03, 6)
+        return job.bench.race(job.oracle, None, original, case, job.device, CONTROL_TURNS, stop).speedup()
+    finally:
+        job.bench.discard(original)
+
+
+def _launch_ns(oracle: Oracle, device: Device, launch: Launch) -> float:
+    inputs = share(as_bytes(make(oracle.spec, launch, Fill("normal", 0))))
+    return one_launch_ns(Contender(oracle.side, oracle.handle, launch), inputs, clock_of(device))
