@@ -30,7 +30,7 @@ def blend(rows: Sequence[Aggregate | None]) -> ActionValue:
     """Blend one action's rows, one a level, coarsest first; None from the level on where it was not tried."""
     mean, second, weight = 0.0, PRIOR_DEVIATION**2, 1.0
     success, tries = 0.5, 1.0
-    for level, (row, trust) in enumerate(zip(rows, TRUST, strict=False)):
+    for level, (row, trust) in enumerate(zip(rows, TRUST, strict=True)):
         if row is None:
             break
         finer = rows[level + 1] if level + 1 < len(rows) else None
@@ -48,11 +48,6 @@ def blend(rows: Sequence[Aggregate | None]) -> ActionValue:
         success = (passed + k * success) / tries
     spread = math.sqrt(max(0.0, second - mean * mean) / weight)
     return _value(rows, mean, max(spread, SMALLEST_DEVIATION), success)
-
-
-def own_value(row: Aggregate) -> ActionValue:
-    """Give an action's value by one row alone, for display."""
-    return blend([row])
 
 
 def _value(rows: Sequence[Aggregate | None], mean: float, spread: float, success: float) -> ActionValue:

@@ -8,26 +8,26 @@ from pathlib import Path
 
 from mb_kb import keys, records, tally
 from mb_kb.retrieve import scan
-from mb_kb.store import Reader
+from mb_kb.store import Transaction
 from mb_kb.views import Stats
 
 
-def some_rows(t: Reader, start: int, count: int) -> list[tuple[int, bytes, records.Row]]:
+def some_rows(t: Transaction, start: int, count: int) -> list[tuple[int, bytes, records.Row]]:
     """Read up to this many outcomes, from a number on: (number, id, row)."""
     c = t.cursor()
     found: list[tuple[int, bytes, records.Row]] = []
     if not c.set_range(keys.sequence_key(start)):
         return found
     for key, value in islice(c.iternext(), count):
-        found.append((keys.sequence_of(key), bytes(value[:16]), records.decode(value[16:])))
+        found.append((keys.sequence_of(key), value[:16], records.decode(value[16:])))
     return found
 
 
-def stats(t: Reader, path: Path, waiting: int) -> Stats:
+def stats(t: Transaction, path: Path, waiting: int) -> Stats:
     """Count outcomes, kernels and states from the derived tables, without reading the log."""
     kernels = vectors = outcomes = refused = gains = 0
     failures: Counter[str] = Counter()
-    for _, raw in scan(t, keys.KERNEL, -1):
+    for _, raw in scan(t, keys.KERNEL, None):
         k = tally.kernel(raw)
         kernels += 1
         outcomes += k.count
@@ -41,7 +41,7 @@ def stats(t: Reader, path: Path, waiting: int) -> Stats:
         kernels,
         vectors,
         states,
-        sum(1 for _ in scan(t, keys.BLOB, -1)),
+        sum(1 for _ in scan(t, keys.BLOB, None)),
         waiting,
         path.stat().st_size,
         refused,
@@ -51,12 +51,12 @@ def stats(t: Reader, path: Path, waiting: int) -> Stats:
     )
 
 
-def _states(t: Reader) -> tuple[int, Counter[str]]:
+def _states(t: Transaction) -> tuple[int, Counter[str]]:
     """Count the full states, and the outcomes of each device."""
     devices: Counter[str] = Counter()
     states = 0
     last = b""
-    for key, raw in scan(t, keys.AGGREGATE + bytes([keys.EXACT]), -1):
+    for key, raw in scan(t, keys.AGGREGATE + bytes([keys.EXACT]), None):
         state = key[:-8]
         if state != last:
             states, last = states + 1, state

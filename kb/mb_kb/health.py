@@ -104,14 +104,22 @@ def _check_length(env: lmdb.Environment, path: Path, readonly: bool) -> None:
         return
     # LMDB does not write pages that were taken and given back within one transaction, so a sound file may end
     # short. The verifier reads without mapping and tells the two apart.
-    from lmdb import verify  # a thousand lines that a healthy start does not need
-
-    check: Callable[[str], list[object]] = verify.verify
-    try:
-        findings = [str(f) for f in check(str(path))]
-    except (verify.VerifyError, OSError) as e:
-        findings = [str(e)]
+    findings = structure(path)
     if findings:
         raise Damaged(f"{actual} bytes of {needed} are there; {findings[0]}")
     if not readonly:
         os.truncate(path, needed)
+
+
+def structure(path: Path) -> list[str]:
+    """Check every page of a file without mapping it, and say what is wrong; needs 5 s at a million outcomes.
+
+    Nobody may write meanwhile.
+    """
+    from lmdb import verify  # a thousand lines that a healthy start does not need
+
+    check: Callable[[str], list[object]] = verify.verify
+    try:
+        return [str(f) for f in check(str(path))]
+    except (verify.VerifyError, OSError) as e:
+        return [str(e)]

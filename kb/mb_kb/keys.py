@@ -141,7 +141,7 @@ def sequence_key(sequence: int) -> bytes:
     return OUTCOME + _sequence.pack(sequence)
 
 
-def sequence_of(key: bytes | memoryview) -> int:
+def sequence_of(key: bytes) -> int:
     """Read back an outcome's number from its key."""
     number: int = _sequence.unpack_from(key, 1)[0]
     return number

@@ -5,19 +5,22 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
-from mb_kb import append, census, keys, records, retrieve, spool
+from mb_kb import append, census, keys, rebuild, records, retrieve, spool
 from mb_kb.errors import Damaged, Full, Locked
 from mb_kb.similar import Neighbours
-from mb_kb.store import LOCK_SECONDS, MAP_BYTES, Reader, Store
+from mb_kb.store import LOCK_SECONDS, MAP_BYTES, Store, Transaction
 from mb_kb.views import ActionValue, Constraint, Elite, KernelPast, SimilarKernel, Stats
 from mb_targets.model import Outcome, State
 
 ALIKE = 0.8  # cosine from which a similar kernel's chains are worth trying
-BATCH = 5000  # outcomes in one transaction of a bulk write
+BATCH = 20_000  # outcomes in one transaction of a bulk write
+VERIFY_SECONDS = 30.0  # waited for other writers
 SHOWN = 3  # best and newest outcomes in a kernel's past
 
 T = TypeVar("T")
@@ -86,7 +89,7 @@ class KnowledgeBase:
             spooled = spool.waiting(self.spool)
             everything = chain(spool.read(spooled), entries)
             while batch := list(islice(everything, BATCH)):
-                added += self.store.write(lambda t, b=batch: append.append(t, b))  # type: ignore[misc]
+                added += self.store.write(partial(_append, batch=batch))
             for path in spooled:
                 path.unlink(missing_ok=True)
         return added
@@ -95,9 +98,9 @@ class KnowledgeBase:
         """Value every action tried in this state or in coarser ones (``blend``), best estimate first."""
         return self.store.read(lambda t: retrieve.actions(t, state))
 
-    def tried(self, state: State, limit: int = SHOWN) -> list[ActionValue]:
-        """Value the actions tried in this very state by that alone, best first: fast, for display."""
-        return self.store.read(lambda t: retrieve.tried(t, state, limit))
+    def winners(self, state: State, limit: int = SHOWN) -> list[Elite]:
+        """List the chains that won in this very state, best first: one look-up, for display."""
+        return self.store.read(lambda t: retrieve.winners(t, state, limit))
 
     def constraints(self, state: State) -> list[Constraint]:
         """List the conditions under which actions were seen to fail, the nearest scope first."""
@@ -125,13 +128,10 @@ class KnowledgeBase:
         nearest = self._neighbours.nearest(features, limit + 1, target)
         left_out = keys.identity_key(but) if but else b""
 
-        def look_up(t: Reader) -> list[SimilarKernel]:
-            found = [
-                SimilarKernel(cosine, p)
-                for cosine, identity in nearest
-                if identity != left_out and (p := retrieve.past(t, identity, 1, 1, device))
-            ]
-            return found[:limit]
+        def look_up(t: Transaction) -> list[SimilarKernel]:
+            found = [(cosine, identity) for cosine, identity in nearest if identity != left_out][:limit]
+            looked_up = [(cosine, retrieve.glimpse(t, identity, device)) for cosine, identity in found]
+            return [SimilarKernel(cosine, p) for cosine, p in looked_up if p is not None]
 
         return self.store.read(look_up)
 
@@ -145,7 +145,7 @@ class KnowledgeBase:
         nearest = self._neighbours.nearest(features, limit, state.target) if features else []
         own = keys.identity_key(identity) if identity else b""
 
-        def look_up(t: Reader) -> list[Elite]:
+        def look_up(t: Transaction) -> list[Elite]:
             found = retrieve.own_elites(t, own, state.device, limit, 1.0) if own else []
             by_state = list(retrieve.state_elites(t, state, limit))
             found += [e for e in by_state if e.origin == "same state"]
@@ -172,8 +172,7 @@ class KnowledgeBase:
     def rows(self, start: int = 0, batch: int = 1000) -> Iterator[tuple[bytes, records.Row]]:
         """Give ids and rows in the order they were added; no transaction is held between batches."""
         while True:
-            first = start
-            found = self.store.read(lambda t, s=first: census.some_rows(t, s, batch))  # type: ignore[misc]
+            found = self.store.read(partial(census.some_rows, start=start, count=batch))
             if not found:
                 return
             for sequence, id_, row in found:
@@ -184,6 +183,22 @@ class KnowledgeBase:
         """Count what the base holds."""
         waiting = len(spool.waiting(self.spool))
         return self.store.read(lambda t: census.stats(t, self.store.path, waiting))
+
+    def verify(self, repair: bool = False) -> rebuild.Report:
+        """Check the file and recount it; with ``repair``, sum the derived tables up anew if they differ.
+
+        Takes the right to write meanwhile: a minute or so at a million outcomes.
+
+        Raises:
+            KnowledgeError: The base could not be read, or is being written to.
+        """
+        with self.store.writing(VERIFY_SECONDS):
+            report = self.store.read(lambda t: rebuild.verify(t, self.store.path))
+            if repair and report.found:
+                self.store.write(rebuild.rebuild)
+                report = self.store.read(lambda t: rebuild.verify(t, self.store.path))
+                report = replace(report, repaired=True)
+        return report
 
     @property
     def spool(self) -> Path:
@@ -197,12 +212,21 @@ def open_base(folder: Path) -> KnowledgeBase:
     Raises:
         KnowledgeError: It can be neither opened nor made.
     """
+    known = _open.get(folder)
+    if known is not None and not known.store.closed:
+        return known
     place = folder.expanduser().resolve()
     with _opening:
         base = _open.get(place)
         if base is None or base.store.closed:
             base = _open[place] = KnowledgeBase(place)
+        _open[folder] = base
         return base
+
+
+def _append(t: Transaction, batch: list[spool.Entry]) -> int:
+    rebuild.bring_up_to_date(t)
+    return append.append(t, batch)
 
 
 def entry_of(outcome: Outcome, features: Sequence[int] = (), source: str = "") -> spool.Entry:

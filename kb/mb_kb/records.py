@@ -7,6 +7,8 @@ the disk.
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -128,8 +130,13 @@ _decoder = msgspec.msgpack.Decoder(Row)
 
 
 def encode(outcome: Outcome) -> bytes:
-    """Write an outcome as a row."""
+    """Write an outcome as a row.
+
+    Raises:
+        ValueError: It claims a speed-up that is no positive number, or has no time.
+    """
     o = outcome
+    _check(o)
     s = o.state
     state = StateRow(s.family, s.access, s.dtype, s.size_class, s.intensity, s.bottleneck, s.target, s.device)
     p = o.provenance
@@ -154,7 +161,7 @@ def encode(outcome: Outcome) -> bytes:
     return _encoder.encode(row)
 
 
-def decode(raw: bytes | memoryview) -> Row:
+def decode(raw: bytes) -> Row:
     """Read a row.
 
     Raises:
@@ -216,13 +223,29 @@ def effect(row: Row) -> float | None:
     return row.total.speedup[0] if row.total is not None and len(row.chain) <= 1 else None
 
 
+def _check(o: Outcome) -> None:
+    claims = [s for s in (o.step, o.total.speedup if o.total else None) if s is not None]
+    numbers = [n for s in claims for n in (s.value, s.low, s.high)]
+    if not all(math.isfinite(n) and n > 0 for n in numbers):
+        raise ValueError("a speed-up must be a finite number above zero")
+    if not (math.isfinite(o.provenance.created) and math.isfinite(o.expected)):
+        raise ValueError("an outcome needs a time and a finite expectation")
+
+
+def _finite(error: float) -> float:
+    """Hold an error figure to what JSON can carry."""
+    return error if math.isfinite(error) else sys.float_info.max
+
+
 def _verdict_row(v: Verdict) -> VerdictRow:
     c = v.counter_example
     counter = None
     if c is not None:
         counter = CounterRow(c.inputs, c.sizes, c.argument, c.index, c.got, c.expected)
     checks = tuple(CheckRow(k.name, k.passed, k.seconds, k.evidence[:LONGEST_TEXT]) for k in v.checks)
-    return VerdictRow(int(v.level), v.smoke, checks, v.failure, counter, v.error, v.basis, v.unchecked)
+    return VerdictRow(
+        int(v.level), v.smoke, checks, v.failure, counter, _finite(v.error), v.basis, v.unchecked
+    )
 
 
 def _verdict(v: VerdictRow) -> Verdict:

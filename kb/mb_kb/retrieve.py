@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from mb_kb import blend, keys, records, tally
-from mb_kb.store import Reader
+from mb_kb.store import Transaction
 from mb_kb.views import ActionValue, Attempt, Constraint, Elite, KernelPast, Origin
 from mb_targets.model import Action, Speedup, State
 
 MOST_ROWS = 4096  # read of one level of one table
 
 
-def scan(t: Reader, prefix: bytes, most: int = MOST_ROWS) -> Iterator[tuple[bytes, memoryview]]:
+def scan(t: Transaction, prefix: bytes, most: int | None = MOST_ROWS) -> Iterator[tuple[bytes, bytes]]:
     """Give what follows a prefix in each key that has it, and the value, in order."""
     c = t.cursor()
+    if not c.set_range(prefix):
+        return
     length = len(prefix)
-    found = c.set_range(prefix)
-    while found and most:
-        key = c.key()
-        if key[:length] != prefix:
+    for key, value in islice(c.iternext(), most):
+        if not key.startswith(prefix):
             return
-        yield bytes(key[length:]), c.value()
-        most -= 1
-        found = c.next()
+        yield key[length:], value
 
 
-def row_at(t: Reader, sequence: int) -> records.Row | None:
+def row_at(t: Transaction, sequence: int) -> records.Row | None:
     """Read one outcome by its number."""
     raw = t.get(keys.sequence_key(sequence))
     return None if raw is None else records.decode(raw[16:])
 
 
-def actions(t: Reader, state: State) -> list[ActionValue]:
+def actions(t: Transaction, state: State) -> list[ActionValue]:
     """Value every action tried in this state or a coarser one, best estimate first."""
     levels = [
         {tail: tally.aggregate(raw) for tail, raw in scan(t, keys.AGGREGATE + prefix)}
@@ -43,14 +42,7 @@ def actions(t: Reader, state: State) -> list[ActionValue]:
     return sorted(values, key=lambda v: (-v.estimate, str(v.action)))
 
 
-def tried(t: Reader, state: State, limit: int) -> list[ActionValue]:
-    """Value the actions tried in this very state by what they did there alone, best first."""
-    rows = [tally.aggregate(raw) for _, raw in scan(t, keys.AGGREGATE + keys.pack(state)[keys.EXACT])]
-    rows.sort(key=lambda a: (-a.total / (a.measured + 1), -a.tried))
-    return [blend.own_value(a) for a in rows[:limit]]
-
-
-def constraints(t: Reader, state: State) -> list[Constraint]:
+def constraints(t: Transaction, state: State) -> list[Constraint]:
     """List conditions under which actions failed, the nearest scope first, then the most frequent."""
     found: dict[bytes, Constraint] = {}
     order: list[tuple[int, int, str, bytes]] = []
@@ -67,7 +59,7 @@ def constraints(t: Reader, state: State) -> list[Constraint]:
     return [found[tail] for *_, tail in sorted(order)]
 
 
-def past(t: Reader, identity: bytes, best: int, newest: int, device: str = "") -> KernelPast | None:
+def past(t: Transaction, identity: bytes, best: int, newest: int, device: str = "") -> KernelPast | None:
     """Sum up a kernel, with this many of its best and newest outcomes; a device restricts the best ones."""
     raw = t.get(keys.KERNEL + identity)
     if raw is None:
@@ -75,10 +67,8 @@ def past(t: Reader, identity: bytes, best: int, newest: int, device: str = "") -
     k = tally.kernel(raw)
     latest = _newest(t, identity, newest)
     winners = _own_winners(t, identity, device, best)
-    some = row_at(t, winners[0].sequence) if winners and not latest else None
-    name = latest[0].identity if latest else some.identity if some else identity.hex()
     return KernelPast(
-        name,
+        k.identity or identity.hex(),
         k.name,
         k.target,
         k.count,
@@ -91,10 +81,16 @@ def past(t: Reader, identity: bytes, best: int, newest: int, device: str = "") -
     )
 
 
+def glimpse(t: Transaction, identity: bytes, device: str) -> KernelPast | None:
+    """Sum up a kernel with its one best outcome, or its newest where nothing won."""
+    found = past(t, identity, 1, 0, device)
+    return found if found is None or found.best else past(t, identity, 0, 1)
+
+
 def attempt(row: records.Row) -> Attempt:
     """Put an outcome in short."""
     return Attempt(
-        " + ".join(map(str, records.chain(row))),
+        " + ".join([f"{name}({', '.join(parameters)})" for name, parameters in row.chain]),
         row.state.device,
         None if row.total is None else Speedup(*row.total.speedup),
         bool(row.chain) and records.gain(row),
@@ -105,7 +101,7 @@ def attempt(row: records.Row) -> Attempt:
     )
 
 
-def own_elites(t: Reader, identity: bytes, device: str, limit: int, similarity: float) -> list[Elite]:
+def own_elites(t: Transaction, identity: bytes, device: str, limit: int, similarity: float) -> list[Elite]:
     """List a kernel's winning chains, those of this device first."""
     origin: Origin = "same kernel" if similarity == 1.0 else "similar kernel"
     here = _elites(t, _own_winners(t, identity, device, limit), origin, similarity)
@@ -115,7 +111,13 @@ def own_elites(t: Reader, identity: bytes, device: str, limit: int, similarity: 
     return here[:limit]
 
 
-def state_elites(t: Reader, state: State, limit: int) -> Iterator[Elite]:
+def winners(t: Transaction, state: State, limit: int) -> list[Elite]:
+    """List the winning chains of this very state, best first."""
+    raw = t.get(keys.ELITE + keys.ANY_KERNEL + keys.pack(state)[keys.EXACT])
+    return [] if raw is None else _elites(t, tally.winners(raw).rows[:limit], "same state", 0.0)
+
+
+def state_elites(t: Transaction, state: State, limit: int) -> Iterator[Elite]:
     """Give the winning chains of this state, then of coarser and coarser ones."""
     for level, prefix in reversed(list(enumerate(keys.pack(state)))):
         raw = t.get(keys.ELITE + keys.ANY_KERNEL + prefix)
@@ -132,7 +134,9 @@ def distinct(elites: Sequence[Elite], limit: int) -> list[Elite]:
     return list(seen.values())[:limit]
 
 
-def _own_winners(t: Reader, identity: bytes, device: str, limit: int) -> list[tally.Winner]:
+def _own_winners(t: Transaction, identity: bytes, device: str, limit: int) -> list[tally.Winner]:
+    if not limit:
+        return []
     if device:
         raw = t.get(keys.ELITE + keys.ONE_KERNEL + identity + device.encode())
         return [] if raw is None else tally.winners(raw).rows[:limit]
@@ -142,8 +146,10 @@ def _own_winners(t: Reader, identity: bytes, device: str, limit: int) -> list[ta
     return (firsts + rest)[:limit]
 
 
-def _newest(t: Reader, identity: bytes, limit: int) -> list[records.Row]:
+def _newest(t: Transaction, identity: bytes, limit: int) -> list[records.Row]:
     """Read a kernel's newest outcomes: ids begin with the time, so they are the last of its index."""
+    if not limit:
+        return []
     prefix = keys.SOURCE + identity
     c = t.cursor()
     found = c.prev() if c.set_range(keys.after(prefix)) else c.last()
@@ -156,9 +162,9 @@ def _newest(t: Reader, identity: bytes, limit: int) -> list[records.Row]:
     return rows
 
 
-def _elites(t: Reader, winners: Sequence[tally.Winner], origin: Origin, similarity: float) -> list[Elite]:
+def _elites(t: Transaction, rows: Sequence[tally.Winner], origin: Origin, similarity: float) -> list[Elite]:
     found: list[Elite] = []
-    for w in winners:
+    for w in rows:
         row = row_at(t, w.sequence)
         if row is not None:
             found.append(

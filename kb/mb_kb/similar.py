@@ -13,19 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
-import msgspec
-
 from mb_kb import keys
-from mb_kb.append import FEATURE, clamp
-from mb_kb.store import Reader, Store
+from mb_kb.append import FEATURE, clamp, vector_row
+from mb_kb.store import Store, Transaction
 
-EXAMINED = 256  # kernels that the exact pass looks at
+EXAMINED = 200  # kernels that the exact pass looks at
 REMEMBERED = 512  # answers kept
 
 _STEPS = (1, 2, 3, 5, 9, 17, 33, 65)  # the count at which each step begins
 _step = bytes(sum(count >= s for s in _STEPS) for count in range(256))
 _thermometer = bytes((1 << step) - 1 for step in _step)
-_vector = msgspec.msgpack.Decoder(tuple[bytes, str, bytes])
 
 
 @dataclass(slots=True)
@@ -35,6 +32,15 @@ class _Group:
     identities: list[bytes] = field(default_factory=list)
     steps: list[bytes] = field(default_factory=list)
     sketches: list[int] = field(default_factory=list)
+    norms: dict[int, float] = field(default_factory=dict)  # of those that were looked at
+
+    def norm(self, number: int) -> float:
+        """Give the length of a vector."""
+        known = self.norms.get(number)
+        if known is None:
+            v = self.steps[number]
+            known = self.norms[number] = math.sqrt(sum(map(mul, v, v)))
+        return known
 
 
 @dataclass(slots=True)
@@ -81,21 +87,23 @@ class Neighbours:
     def _refresh(self) -> None:
         self._store.read(self._read_on)
 
-    def _read_on(self, t: Reader) -> None:
+    def _read_on(self, t: Transaction) -> None:
         if self._opening != self._store.opening:  # another file has taken its place
             self._opening, self._read = self._store.opening, 0
             self._groups.clear()
             self._answers.clear()
         c = t.cursor()
-        found = c.set_range(keys.FEATURE + FEATURE.pack(self._read))
-        while found and c.key()[:1] == keys.FEATURE:
-            identity, target, vector = _vector.decode(c.value())
+        if not c.set_range(keys.FEATURE + FEATURE.pack(self._read)):
+            return
+        for key, value in c.iternext():
+            if not key.startswith(keys.FEATURE):
+                return
+            identity, target, vector = vector_row(value)
             group = self._groups.setdefault((target, len(vector)), _Group())
             group.identities.append(identity)
             group.steps.append(vector.translate(_step))
             group.sketches.append(int.from_bytes(vector.translate(_thermometer), "big"))
             self._read += 1
-            found = c.next()
 
 
 def _extend(answer: _Answer, group: _Group, steps: bytes, limit: int) -> list[tuple[float, bytes]]:
@@ -103,10 +111,9 @@ def _extend(answer: _Answer, group: _Group, steps: bytes, limit: int) -> list[tu
     length = math.sqrt(sum(map(mul, steps, steps)))
     found = list(answer.nearest)
     for n in numbers:
-        other = group.steps[n]
-        norm = length * math.sqrt(sum(map(mul, other, other)))
+        norm = length * group.norm(n)
         if norm:
-            found.append((sum(map(mul, steps, other)) / norm, group.identities[n]))
+            found.append((sum(map(mul, steps, group.steps[n])) / norm, group.identities[n]))
     found.sort(key=lambda x: (-x[0], x[1]))
     return found[:limit]
 
@@ -119,7 +126,7 @@ def _close(group: _Group, steps: bytes, start: int) -> list[int]:
     sketch = int.from_bytes(bytes((1 << s) - 1 for s in steps), "big")
     distances = list(map(int.bit_count, map(sketch.__xor__, sketches)))
     bound = _bound(Counter(distances))
-    return [n for n, d in enumerate(distances, start) if d <= bound][: 2 * EXAMINED]
+    return [n for n, d in enumerate(distances, start) if d <= bound][: EXAMINED + EXAMINED // 2]
 
 
 def _bound(counts: Counter[int]) -> int:

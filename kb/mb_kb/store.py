@@ -27,8 +27,8 @@ MAP_BYTES = 1 << 30  # where the map starts; it grows by four
 MOST_MAP_BYTES = 1 << 40
 LOCK_SECONDS = 0.5
 
-Reader: TypeAlias = "lmdb.Transaction[memoryview]"
-Writer: TypeAlias = "lmdb.Transaction[bytes]"
+# Values are small, and bytes are quicker to take apart than views into the map.
+Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 T = TypeVar("T")
 
 _DAMAGE = (
@@ -71,7 +71,7 @@ class Store:
                 self._env.close()
                 self._env = None
 
-    def read(self, work: Callable[[Reader], T]) -> T:
+    def read(self, work: Callable[[Transaction], T]) -> T:
         """Do some reading in one transaction; ``work`` must copy out what it keeps, and may run twice.
 
         Raises:
@@ -115,7 +115,7 @@ class Store:
         finally:
             lock.release()
 
-    def write(self, work: Callable[[Writer], T]) -> T:
+    def write(self, work: Callable[[Transaction], T]) -> T:
         """Do some writing in one transaction, inside ``writing``; ``work`` may run more than once.
 
         Raises:
@@ -148,21 +148,21 @@ class Store:
             raise KnowledgeError("a forked process must open the knowledge base itself; start it by spawning")
         return self._env
 
-    def _read(self, work: Callable[[Reader], T]) -> T:
+    def _read(self, work: Callable[[Transaction], T]) -> T:
         try:
-            with self.environment.begin(buffers=True) as t:
+            with self.environment.begin() as t:
                 return work(t)
         except lmdb.MapResizedError:
             self.environment.set_mapsize(0)
         except lmdb.ReadersFullError:
             self.environment.reader_check()
         try:
-            with self.environment.begin(buffers=True) as t:
+            with self.environment.begin() as t:
                 return work(t)
         except lmdb.ReadersFullError as e:
             raise Locked(f"too many processes read {self.path} at once; close some windows") from e
 
-    def _write(self, work: Callable[[Writer], T]) -> T:
+    def _write(self, work: Callable[[Transaction], T]) -> T:
         self.environment.reader_check()  # readers that were killed would keep old pages alive
         while True:
             try:

@@ -7,7 +7,7 @@ how outcomes were grouped into writes, so a recount of the log gives the same ro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -56,6 +56,10 @@ class Aggregate(msgspec.Struct, array_like=True):
         self.last = max(self.last, other.last)
         _add(self.failures, other.failures)
 
+    def copy(self) -> Aggregate:
+        """Give a row that can be merged into without changing this one."""
+        return msgspec.structs.replace(self, failures=dict(self.failures))
+
 
 class Condition(msgspec.Struct, array_like=True):
     """A condition under which an action was seen to fail."""
@@ -71,6 +75,10 @@ class Condition(msgspec.Struct, array_like=True):
         """Add another row's outcomes."""
         self.count += other.count
         self.last = max(self.last, other.last)
+
+    def copy(self) -> Condition:
+        """Give a row that can be merged into without changing this one."""
+        return msgspec.structs.replace(self)
 
 
 class Winner(msgspec.Struct, array_like=True, frozen=True):
@@ -103,7 +111,12 @@ class Winners(msgspec.Struct, array_like=True):
 
 
 class Kernel(msgspec.Struct, array_like=True):
-    """What is known of one kernel; ``feature`` is the number of its vector, -1 without one."""
+    """What is known of one kernel.
+
+    Attributes:
+        feature: The number of its vector, -1 without one.
+        identity: Its digest where that is not what the row's key says.
+    """
 
     name: str
     target: str
@@ -113,6 +126,7 @@ class Kernel(msgspec.Struct, array_like=True):
     last: float = 0.0
     failures: dict[str, int] = {}
     feature: int = -1
+    identity: str = ""
 
     def merge(self, other: Kernel) -> None:
         """Add another row's outcomes; the newest gives the name."""
@@ -126,6 +140,8 @@ class Kernel(msgspec.Struct, array_like=True):
         self.feature = max(self.feature, other.feature)
 
 
+R = TypeVar("R", Aggregate, Condition)
+Rows: TypeAlias = dict[tuple[tuple[bytes, ...], bytes], R]  # by a state's prefixes and the key's tail
 Derived: TypeAlias = Aggregate | Condition | Winners | Kernel
 
 encode = msgspec.msgpack.Encoder().encode
@@ -137,7 +153,7 @@ aggregate = _aggregates.decode
 condition = _conditions.decode
 winners = _winners.decode
 kernel = _kernels.decode
-_DECODERS: dict[bytes, Callable[[bytes | memoryview], Derived]] = {
+_DECODERS: dict[bytes, Callable[[bytes], Derived]] = {
     keys.AGGREGATE: aggregate,
     keys.CONSTRAINT: condition,
     keys.ELITE: winners,
@@ -145,7 +161,7 @@ _DECODERS: dict[bytes, Callable[[bytes | memoryview], Derived]] = {
 }
 
 
-def decode(key: bytes, raw: bytes | memoryview) -> Derived:
+def decode(key: bytes, raw: bytes) -> Derived:
     """Read a derived row of whichever table its key belongs to."""
     return _DECODERS[key[:1]](raw)
 
@@ -173,8 +189,8 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self._aggregates: dict[tuple[tuple[bytes, ...], bytes], Aggregate] = {}
-        self._conditions: dict[tuple[tuple[bytes, ...], bytes], Condition] = {}
+        self._aggregates: Rows[Aggregate] = {}
+        self._conditions: Rows[Condition] = {}
         self._winners: dict[tuple[bytes, ...], list[Winner]] = {}
         self._own_winners: dict[bytes, list[Winner]] = {}
         self._kernels: dict[bytes, Kernel] = {}
@@ -195,10 +211,8 @@ class Tally:
 
     def rows(self) -> Iterator[tuple[bytes, Derived]]:
         """Give every row to merge into the derived tables, by key, each key once."""
-        for level in range(len(keys.LEVELS)):
-            yield from _rolled_up(keys.AGGREGATE, level, self._aggregates)
-        for level in CONSTRAINT_LEVELS:
-            yield from _rolled_up(keys.CONSTRAINT, level, self._conditions)
+        yield from _rolled_up(keys.AGGREGATE, self._aggregates, range(len(keys.LEVELS)))
+        yield from _rolled_up(keys.CONSTRAINT, self._conditions, CONSTRAINT_LEVELS)
         for level in range(len(keys.LEVELS)):
             yield from self._elites(level)
         for own, rows in self._own_winners.items():
@@ -232,7 +246,8 @@ class Tally:
         key = keys.identity_key(row.identity)
         k = self._kernels.get(key)
         if k is None:
-            k = self._kernels[key] = Kernel(row.kernel, row.state.target)
+            identity = "" if row.identity == key.hex() else row.identity
+            k = self._kernels[key] = Kernel(row.kernel, row.state.target, identity=identity)
         failure = row.verdict.failure
         failures = {failure: 1} if failure else {}
         gains = int(bool(row.chain) and records.gain(row))
@@ -255,24 +270,26 @@ class Tally:
             yield keys.ELITE + keys.ANY_KERNEL + prefix, _best(rows)
 
 
-R = TypeVar("R", Aggregate, Condition)
+def _rolled_up(table: bytes, rows: Rows[R], levels: Sequence[int]) -> Iterator[tuple[bytes, R]]:
+    """Give the rows of each level, finest first; a level is summed up from the one before it."""
+    for level in reversed(levels):
+        if level != keys.EXACT:
+            rows = _coarser(rows, level)
+        for (prefixes, tail), row in rows.items():
+            yield table + prefixes[level] + tail, row
 
 
-def _rolled_up(
-    table: bytes, level: int, rows: dict[tuple[tuple[bytes, ...], bytes], R]
-) -> Iterator[tuple[bytes, R]]:
-    merged: dict[bytes, R] = {}
+def _coarser(rows: Rows[R], level: int) -> Rows[R]:
+    found: dict[tuple[bytes, bytes], R] = {}
+    merged: Rows[R] = {}
     for (prefixes, tail), row in rows.items():
-        key = table + prefixes[level] + tail
-        known = merged.get(key)
+        known = found.get((prefixes[level], tail))
         if known is None:
-            # A decoded copy, so that merging never reaches back into the finest row.
-            merged[key] = msgspec.structs.replace(row)
-            if isinstance(row, Aggregate):
-                merged[key].failures = dict(row.failures)
+            copy = row.copy()
+            found[prefixes[level], tail] = merged[prefixes, tail] = copy
         else:
             known.merge(row)
-    yield from merged.items()
+    return merged
 
 
 def _best(rows: Iterable[Winner]) -> Winners:
