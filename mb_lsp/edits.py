@@ -64,11 +64,24 @@ def ranged(lines: Lines, start: int, end: int) -> types.Range:
 
 
 def _ranged(lines: Lines, edits: Sequence[TextEdit]) -> Iterator[types.TextEdit]:
-    crlf = "\r\n" in lines.text
+    """Make one edit a run of changed lines, whatever pieces the edits came in."""
+    if not edits:
+        return
+    text = lines.text
+    start, end = lines.start(lines.line_at(edits[0].start)), lines.start(lines.line_at(edits[-1].end) + 1)
+    parts, at = [], start
     for edit in edits:
-        text = edit.text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else edit.text
-        for hunk in hunks(lines.text, TextEdit(edit.start, edit.end, text)):
-            yield types.TextEdit(range=ranged(lines, hunk.start, hunk.end), new_text=hunk.text)
+        parts += [text[at : edit.start], _ended(edit.text, "\r\n" in text)]
+        at = edit.end
+    whole = TextEdit(start, end, "".join([*parts, text[at:end]]))
+    for hunk in hunks(text, whole):
+        yield types.TextEdit(range=ranged(lines, hunk.start, hunk.end), new_text=hunk.text)
+
+
+def _ended(text: str, crlf: bool) -> str:
+    """Give the lines of a text the document's line ends."""
+    plain = text.replace("\r\n", "\n")
+    return plain.replace("\n", "\r\n") if crlf else plain
 
 
 def _is_launch(line: str) -> bool:

@@ -56,10 +56,11 @@ class Trust:
 def workspace_of(path: Path | None, roots: Sequence[Path]) -> Path | None:
     """Give the folder whose trust decides for a document.
 
-    That is the innermost workspace folder that holds it, else its own folder; for unsaved text the first
-    workspace folder, and None where there is no workspace either: then the text is the user's own typing.
+    That is the innermost workspace folder that really holds it, links followed, else its own folder; for
+    unsaved text the first workspace folder, and None where there is none either: the text is the user's own.
     """
     if path is None:
         return roots[0] if roots else None
-    holding = [root for root in roots if path.is_relative_to(root)]
-    return max(holding, key=lambda root: len(root.parts)) if holding else path.parent
+    real = Path(os.path.realpath(path))
+    holding = [root for root in map(Path, map(os.path.realpath, roots)) if real.is_relative_to(root)]
+    return max(holding, key=lambda root: len(root.parts)) if holding else real.parent

@@ -62,5 +62,16 @@ def test_a_file_outside_every_workspace_folder_is_judged_by_its_own(tmp_path: Pa
     assert workspace_of(tmp_path / "k.cl", [tmp_path / "other"]) == tmp_path
 
 
+def test_a_linked_file_is_judged_by_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "k.cl").symlink_to(tmp_path / "elsewhere" / "k.cl")
+    assert workspace_of(tmp_path / "work" / "k.cl", [tmp_path / "work"]) == tmp_path / "elsewhere"
+
+
+def test_a_path_that_climbs_out_of_the_workspace_is_not_in_it(tmp_path: Path) -> None:
+    assert workspace_of(tmp_path / "work" / ".." / "k.cl", [tmp_path / "work"]) == tmp_path
+
+
 def test_unsaved_text_without_a_workspace_is_the_users_own() -> None:
     assert workspace_of(None, []) is None

@@ -1,0 +1,72 @@
+"""A job that follows a script instead of searching: it speaks the real job's events.
+
+The kernel's text chooses the script: one that mentions ``slow`` runs until it is killed, ``wrong`` fails with
+a question, ``crash`` dies; any other is given a made-up result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import made_events
+
+from mb_agent import events
+from mb_targets.model import Variant
+
+
+def main(folder: Path) -> None:
+    request = events.read_request(folder)
+    script = request.text
+    say(folder, events.Queued(1.0, 1))
+    if "crash" in script:
+        raise SystemExit(3)
+    if "wrong" in script:
+        say(
+            folder,
+            events.Failed(1.0, "nothing says how large `y` is", "// mb: global=(?,) y=f32[?]", "input"),
+        )
+        return
+    say(folder, made_events.started())
+    if "slow" in script:
+        worker = [sys.executable, "-c", "import time; time.sleep(600)"]
+        child = subprocess.Popen(worker, start_new_session=True)
+        (folder / "worker.pid").write_text(str(child.pid))
+        if "gain" in script:
+            say(folder, tried(request))
+        say(folder, events.Progress(1.0, "trying", 12, 0.4, made_events.measurement(1.42).speedup))
+        time.sleep(600)
+    for step in (1, 3, 2, 4):
+        best = made_events.measurement(1.0 + step / 4).speedup
+        say(folder, events.Progress(1.0, "trying", step, step / 4, best))
+        time.sleep(0.15)
+    offer = made_events.offer(2.31)
+    made = events.Offer(
+        variant(request), offer.verdict, offer.measurement, False, offer.diff, str(folder / "evidence.json")
+    )
+    say(folder, made_events.finished(made))
+
+
+def variant(request: events.Request) -> Variant:
+    source = request.kernel.source.replace("* 2.0f", "+ y[i]")
+    return dataclasses.replace(made_events.variant("double"), source=source, name=request.kernel.name)
+
+
+def tried(request: events.Request) -> events.Tried:
+    event = made_events.tried("double", 1.42)
+    return events.Tried(event.time, event.outcome, variant(request))
+
+
+def say(folder: Path, event: events.Event) -> None:
+    line = events.encode(event)
+    with (folder / "events.jsonl").open("ab") as log:
+        log.write(line)
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
