@@ -18,7 +18,7 @@ from mb_targets.form.online import one_pass
 from mb_targets.form.partials import regroup
 from mb_targets.form.rows import unroll, vectorize_loops
 from mb_targets.form.stage import stage_contraction, stage_transposition
-from mb_targets.form.tile import chunk, interchange, names, tile
+from mb_targets.form.tile import chunk, interchange, names, tile, widen
 from mb_targets.model import Action, Dtype
 
 P = ParamSpec("P")
@@ -48,6 +48,7 @@ class Schedule:
         chunks: Consecutive values that an item loops over, by axis.
         rows: Lanes and accumulators of the loops; None leaves them scalar.
         unroll: Unroll count of the innermost loops.
+        wide: Whether ids are held in ``size_t``.
         swap: Whether the first two axes swap dimensions.
         partials: Items among which a folded output is regrouped; 0 leaves it.
         stage: Items a side, results an item a side and depth of a contraction's local tiles; or the tile's
@@ -62,6 +63,7 @@ class Schedule:
     rows: tuple[int, int] | None = None
     unroll: int = 1
     swap: bool = False
+    wide: bool = False
     partials: int = 0
     stage: tuple[int, ...] = ()
     group: int = 0
@@ -69,7 +71,19 @@ class Schedule:
 
 
 STEPS = frozenset(
-    {"rewrite", "jam", "lanes", "chunk", "row_lanes", "unroll", "interchange", "partials", "stage", "group"}
+    {
+        "rewrite",
+        "wide_ids",
+        "interchange",
+        "partials",
+        "stage",
+        "group",
+        "chunk",
+        "row_lanes",
+        "jam",
+        "lanes",
+        "unroll",
+    }
 )
 """Ids of the actions that are steps of a schedule."""
 
@@ -98,6 +112,8 @@ def schedule(chain: Iterable[Action], folded: frozenset[str] = frozenset()) -> S
                 s = replace(s, partials=int(p[0]))
             case "group":
                 s = replace(s, group=int(p[0]))
+            case "wide_ids":
+                s = replace(s, wide=True)
             case "stage":
                 s = replace(s, stage=tuple(map(int, p)))
             case _:
@@ -119,6 +135,8 @@ def apply(form: Form, s: Schedule, whole: frozenset[str]) -> Form:
     for name, step in REWRITES.items():
         if name in s.rewrites:
             form = replace(form, body=_because(f"rewrite({name})", step, form.body, names(form)))
+    if s.wide:
+        form = widen(form)
     if s.swap:
         form = interchange(form)
     if s.partials:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mb_targets.form.affine import constant, simplify
+from mb_targets.form.affine import constant, simplify, substitute
 from mb_targets.form.dependence import Declined, inline_indices
 from mb_targets.form.expand import Expansion, Tiled
 from mb_targets.form.interior import conjunction, split_interior
@@ -27,6 +27,7 @@ from mb_targets.form.nest import (
     Op,
     Stmt,
     Var,
+    map_expressions,
     statements,
 )
 
@@ -134,11 +135,21 @@ def chunk(form: Form, name: str, size: int) -> Form:
     taken = names(form)
     first = Var(fresh(f"{name}0", taken), axis.dtype)
     last: Expr = Op("+", (first, Const(size, "i32")), axis.dtype)
+    clip: tuple[Stmt, ...] = ()
     if not exact(axis, size):
-        last = Call("min", (last, _as(extent(axis), first)), axis.dtype)
+        end = Var(fresh(f"{name}1", taken), axis.dtype)
+        clip = (Let(end.name, axis.dtype, Call("min", (last, _as(extent(axis), first)), axis.dtype)),)
+        last = end
     loop = Loop(name, axis.dtype, first, last, Const(1, "i32"), form.body)
     axes = tuple(replace(a, name=first.name, block=size) if a is axis else a for a in form.axes)
-    return replace(form, axes=axes, body=(loop,))
+    return replace(form, axes=axes, body=(*clip, loop))
+
+
+def widen(form: Form) -> Form:
+    """Hold the ids of the axes in ``size_t``, which lets some compilers see consecutive accesses."""
+    wide = {a.name: Var(a.name, "u64") for a in form.axes}
+    body = tuple(map_expressions(s, lambda e: substitute(e, wide)) for s in form.body)
+    return replace(form, axes=tuple(replace(a, dtype="u64") for a in form.axes), body=body)
 
 
 def interchange(form: Form) -> Form:

@@ -26,7 +26,7 @@ from mb_targets.opencl import catalogue
 from mb_targets.opencl import print as printer
 from mb_targets.opencl.lift import lift
 
-LOCAL = frozenset({"local", "keep_launch", "wide_ids", "restrict", "flags"})
+LOCAL = frozenset({"local", "keep_launch", "restrict", "flags"})
 """Ids of the actions that are no steps of a schedule."""
 
 
@@ -37,7 +37,6 @@ class Choices:
     local: tuple[int, ...] | None = None
     local_set: bool = False
     keep_launch: bool = False
-    wide_ids: bool = False
     restrict: bool = False
     flags: tuple[str, ...] = ()
 
@@ -50,7 +49,7 @@ def choices(chain: Sequence[Action]) -> Choices:
             case "local":
                 values |= {"local_set": True}
                 values["local"] = None if a.parameters == ("none",) else tuple(map(int, a.parameters))
-            case "keep_launch" | "wide_ids" | "restrict":
+            case "keep_launch" | "restrict":
                 values[a.id] = True
             case "flags":
                 values["flags"] = a.parameters
@@ -78,7 +77,7 @@ def apply(
         return NotApplicable(f"there is no action {action.id}")
     chain = (*variant.chain, action)
     form = lifted(kernel, launch)
-    structural = any(a.id in STEPS or a.id in {"wide_ids", "keep_launch"} for a in chain)
+    structural = any(a.id in STEPS or a.id == "keep_launch" for a in chain)
     try:
         if not structural:
             return _textual(kernel, launch, chain)
@@ -99,7 +98,7 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
     new = carry_out(form, plan, whole)
     change = None if chosen.keep_launch else launch_change(form, new, launch, chosen, plan)
     rounded = change is not None and change.local_size is not None and any(n > 1 for n in change.local_size)
-    style = printer.Style(chosen.wide_ids, chosen.keep_launch, rounded)
+    style = printer.Style(chosen.keep_launch, rounded)
     text = f"{signature(kernel, chosen.restrict)}\n{printer.body(new, style)}"
     source = kernel.source[: kernel.start] + text + kernel.source[kernel.end :]
     if text == kernel.text and change is None:
@@ -135,14 +134,14 @@ def launch_change(
     if plan.stage:
         items = (plan.stage[0], plan.stage[0] if len(plan.stage) == 3 else plan.stage[1])
         tiles = [_ceil_div(f"G{a.dim}", a.block) for a in new.axes]
-        return LaunchChange(tuple(f"({t}) * {n}" for t, n in zip(tiles, items, strict=True)), items)
+        return LaunchChange(tuple(f"{t} * {n}" for t, n in zip(tiles, items, strict=True)), items)
     if plan.group:
         for axis in new.axes:
             source = axis.dim if axis.source is None else axis.source
             count = f"G{source}" if _original(form, source).level == "item" else f"G{source} // L{source}"
             fixed = constant(axis.extent) if axis.extent is not None and plan.partials else None
             sizes[axis.dim] = count if fixed is None else str(fixed)
-        sizes[0] = f"({sizes[0]}) * {plan.group}"
+        sizes[0] = f"{_atom(sizes[0])} * {plan.group}"
         return LaunchChange(tuple(sizes), (plan.group,) + (1,) * (dims - 1))
     multiples = [1, 1, 1]
     for axis in new.axes:
@@ -161,7 +160,7 @@ def launch_change(
         if local > 1:
             if axis.extent is None:
                 multiples[source] *= local
-            count = f"({_ceil_div(count, local)}) * {local}"
+            count = f"{_ceil_div(count, local)} * {local}"
         sizes[axis.dim] = count
     if sizes == [f"G{d}" for d in range(dims)] and not chosen.local_set:
         return None
@@ -173,8 +172,11 @@ def _original(form: Form, dim: int) -> Axis:
 
 
 def _ceil_div(count: str, by: int) -> str:
-    inner = count if re.fullmatch(r"\w+", count) else f"({count})"
-    return f"({inner} + {by - 1}) // {by}"
+    return f"({_atom(count)} + {by - 1}) // {by}"
+
+
+def _atom(count: str) -> str:
+    return count if re.fullmatch(r"\w+", count) else f"({count})"
 
 
 def signature(kernel: Kernel, restrict: bool) -> str:

@@ -113,13 +113,12 @@ def _loops(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Prop
 
 
 def _unit_loop(form: Form) -> bool:
-    """Tell whether some innermost loop reads consecutive elements."""
+    """Tell whether some innermost loop reads nothing but consecutive elements and what does not move."""
     for s in statements(form.body):
         if isinstance(s, Loop) and not any(isinstance(x, Loop) for x in statements(s.body)):
-            for load in loads(inline_indices(s.body)):
-                c = coefficient(load.index, s.name)
-                if c is not None and constant(c) == 1:
-                    return True
+            steps = [coefficient(load.index, s.name) for load in loads(inline_indices(s.body))]
+            if steps and all(c is not None and constant(c) in {0, 1} for c in steps):
+                return True
     return False
 
 

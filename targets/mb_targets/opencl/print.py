@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from mb_targets.form.affine import simplify
@@ -43,6 +44,7 @@ PRECEDENCE = {
 }  # fmt: skip
 ATOM, UNARY, TERNARY = 20, 15, 0
 INDENT = "    "
+WIDTH = 100
 
 
 def type_name(dtype: str, lanes: int = 1) -> str:
@@ -55,12 +57,10 @@ class Style:
     """How to print.
 
     Attributes:
-        wide_ids: Hold ids in ``size_t``, which lets some compilers see unit strides.
         keep_launch: Print for the original's NDRange: each item takes one tile, the surplus returns.
         rounded: The NDRange may hold more items than there are tiles.
     """
 
-    wide_ids: bool = False
     keep_launch: bool = False
     rounded: bool = False
 
@@ -169,13 +169,22 @@ class Printer:
         return "\n".join(self._lines)
 
     def _emit(self, depth: int, text: str) -> None:
-        self._lines.append(INDENT * depth + text)
+        """Add a line, broken after commas and operators where it is too long."""
+        line = INDENT * depth
+        pieces = re.split(r"(?<=, )", text)
+        if max(map(len, pieces)) > WIDTH // 2:
+            pieces = re.split(r"(?<=, )|(?<= [-+*/] )|(?<= && )|(?<= \|\| )", text)
+        for piece in pieces:
+            if len(line) + len(piece.rstrip()) > WIDTH and line.strip():
+                self._lines.append(line.rstrip())
+                line = INDENT * (depth + 2)
+            line += piece
+        self._lines.append(line)
 
     def _axis(self, axis: Axis) -> None:
         grouped = axis.level == "tile" or (axis.level == "group" and self._style.keep_launch)
         ids = "get_group_id" if grouped else "get_global_id"
-        wide = self._style.wide_ids and is_integer(axis.dtype)
-        type_ = "size_t" if wide or axis.dtype == "u64" else type_name(axis.dtype)
+        type_ = "size_t" if axis.dtype == "u64" else type_name(axis.dtype)
         times = f" * {axis.block}" if axis.block > 1 else ""
         self._emit(1, f"const {type_} {axis.name} = {ids}({axis.dim}){times};")
 
@@ -204,7 +213,8 @@ class Printer:
                 self._lanes[n] = w
                 self._dtypes[n] = d
                 start = "" if v is None else f" = {expression(simplify(v))}"
-                self._emit(depth, f"{type_name(d, w)} {n}{start};")
+                type_ = "size_t" if d == "u64" and w == 1 else type_name(d, w)
+                self._emit(depth, f"{type_} {n}{start};")
             case Assign(name=n, value=v):
                 self._emit(depth, f"{n} = {expression(simplify(v))};")
             case Accumulate(value=Fold()):
@@ -236,17 +246,11 @@ class Printer:
             self._emit(depth, f"#pragma unroll {s.unroll}")
         step = expression(s.step)
         advance = f"++{s.name}" if step == "1" else f"{s.name} += {step}"
-        type_ = (
-            "size_t" if s.dtype == "u64" or (self._style.wide_ids and self._wide(s)) else type_name(s.dtype)
-        )
+        type_ = "size_t" if s.dtype == "u64" else type_name(s.dtype)
         head = f"for ({type_} {s.name} = {expression(s.start)}; {s.name} < {_inner(s.stop, 8)}; {advance}) {{"
         self._emit(depth, head)
         self._block(s.body, depth + 1)
         self._emit(depth, "}")
-
-    def _wide(self, s: Loop) -> bool:
-        """A loop over an axis's values takes the axis's type."""
-        return any(isinstance(s.start, Var) and s.start.name == a.name for a in self._form.axes)
 
     def _accumulate(self, name: str, op: str, v: Expr) -> str:
         if op in {"max", "min"}:
@@ -272,7 +276,10 @@ class Printer:
             self._emit(depth, f"{type_name(dtype, lanes)} {half} = {pair};")
             source = half
         last = self._pair(s.op, f"{source}.x", f"{source}.y", dtype)
-        self._emit(depth, f"{s.name} = {self._pair(s.op, s.name, last, dtype)};")
+        if s.op in {"max", "min"}:
+            self._emit(depth, f"{s.name} = {self._pair(s.op, s.name, last, dtype)};")
+        else:
+            self._emit(depth, f"{s.name} {s.op}= {last};")
 
     def _tree(self, s: Tree, depth: int) -> None:
         """Fold a local array by halves."""
