@@ -1,7 +1,7 @@
 """The part of C's preprocessor that kernels use.
 
-A macro that is one number stays a name in the text, so that what is printed later can keep the user's name for
-it; every other macro is expanded.
+A macro that is one number stays a name in the text, so that what is printed later can keep the user's name
+for it; every other macro is expanded.
 """
 
 from __future__ import annotations
