@@ -26,7 +26,8 @@ _BODIES = {
         "  o[get_global_id(0)] = t[15 - l];\n"
     ),
     "race_missing_barrier": (
-        "  __local float t[16];\n  int l = get_local_id(0);\n  float s = 0;\n  for (int j = 0; j < 4; j++) {\n"
+        "  __local float t[16];\n  int l = get_local_id(0);\n  float s = 0;\n"
+        "  for (int j = 0; j < 4; j++) {\n"
         "    t[l] = a[l + j * 16];\n    barrier(CLK_LOCAL_MEM_FENCE);\n"
         "    for (int m = 0; m < 16; m++) s += t[m];\n  }\n  o[get_global_id(0)] = s;\n"
     ),
@@ -42,10 +43,12 @@ _BODIES = {
         "  float s;\n  for (int j = 0; j < 4; j++) s += a[j];\n  o[get_global_id(0)] = s;\n"
     ),
     "divergent_barrier": (
-        "  int l = get_local_id(0);\n  if (l < 8) barrier(CLK_LOCAL_MEM_FENCE);\n  o[get_global_id(0)] = a[l];\n"
+        "  int l = get_local_id(0);\n  if (l < 8) barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "  o[get_global_id(0)] = a[l];\n"
     ),
     "barrier_after_return": (
-        "  int i = get_global_id(0);\n  if (i >= n - 4) return;\n  barrier(CLK_LOCAL_MEM_FENCE);\n  o[i] = a[i];\n"
+        "  int i = get_global_id(0);\n  if (i >= n - 4) return;\n"
+        "  barrier(CLK_LOCAL_MEM_FENCE);\n  o[i] = a[i];\n"
     ),
     "misaligned": "  int i = get_global_id(0);\n  o[i] = ((__global const float4 *)(a + 1))[0].x;\n",
     "writes_input": "  int i = get_global_id(0);\n  ((__global float *)a)[i] = 0;\n  o[i] = 1;\n",
@@ -54,7 +57,7 @@ _BODIES = {
         "  __local float t[16];\n  int l = get_local_id(0);\n  t[l] = a[get_global_id(0)];\n"
         "  barrier(CLK_LOCAL_MEM_FENCE);\n  o[get_global_id(0)] = t[15 - l];\n"
     ),
-    "talkative": '  printf("%d and some more text to fill the pipe\\n", (int)get_global_id(0));\n  o[0] = 1;\n',
+    "talkative": '  printf("%d and more text to fill the pipe\\n", (int)get_global_id(0));\n  o[0] = 1;\n',
 }
 
 SOURCES = {name: f"{_HEAD}{body}}}\n" for name, body in _BODIES.items()}

@@ -9,7 +9,7 @@ from mb_targets.opencl.guard import PAGE, Guarded
 
 
 def signal_of_reading(offset, size):
-    """Read one byte of a guarded buffer in a process of its own; give the signal that ended it, 0 for none."""
+    """Read a byte of a guarded buffer in a process of its own; give the signal that ended it, 0 for none."""
     program = (
         "import ctypes\nfrom mb_targets.opencl.guard import Guarded\n"
         f"memory = Guarded({size})\nctypes.string_at(memory.address + {offset}, 1)"
