@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
 from mb_kb import keys, records, tally
-from mb_kb.retrieve import scan
+from mb_kb.retrieve import past, row_at, scan
 from mb_kb.store import Transaction
-from mb_kb.views import Stats
+from mb_kb.views import KernelPast, Stats
+from mb_targets.model import State
 
 
 def some_rows(t: Transaction, start: int, count: int) -> list[tuple[int, bytes, records.Row]]:
@@ -49,6 +51,27 @@ def stats(t: Transaction, path: Path, waiting: int) -> Stats:
         tuple(failures.most_common()),
         tuple(devices.most_common()),
     )
+
+
+def kernels(t: Transaction, name: str, limit: int) -> list[KernelPast]:
+    """List kernels by name or by the beginning of their identity, the newest first; reads all kernels."""
+    found = []
+    for identity, raw in scan(t, keys.KERNEL, None):
+        k = tally.kernel(raw)
+        if not name or k.name == name or identity.hex().startswith(name.lower()):
+            found.append((-k.last, identity))
+    pasts = (past(t, identity, 1, 0) for _, identity in nsmallest(limit, found))
+    return [p for p in pasts if p is not None]
+
+
+def states(t: Transaction, identity: bytes) -> list[State]:
+    """List the states of a kernel's outcomes; reads all of them."""
+    seen: dict[State, None] = {}
+    for _, number in scan(t, keys.SOURCE + identity, None):
+        row = row_at(t, int.from_bytes(number, "big"))
+        if row is not None:
+            seen[records.state(row)] = None
+    return list(seen)
 
 
 def _states(t: Transaction) -> tuple[int, Counter[str]]:

@@ -14,7 +14,7 @@ from mb_kb.errors import Damaged, Full, KnowledgeError, Locked, ReadOnly
 MAX_READERS = 512
 SMALLEST_MAP_BYTES = 1 << 26
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
 def open_environment(path: Path, map_bytes: int, readonly: bool = False) -> lmdb.Environment:

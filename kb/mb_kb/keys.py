@@ -24,7 +24,7 @@ KERNEL = b"k"
 SOURCE = b"s"
 OUTCOME = b"z"  # last in the tree, so that outcomes can be appended
 
-LONGEST_NAME = 40  # bytes of one name inside a key; LMDB allows 511 for the whole key
+LONGEST_NAME = 48  # bytes of one name inside a key; LMDB allows 511 for the whole key
 ANY_KERNEL, ONE_KERNEL = b"\x00", b"\xff"
 
 _number = struct.Struct(">H")

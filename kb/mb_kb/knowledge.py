@@ -111,6 +111,19 @@ class KnowledgeBase:
         key = keys.identity_key(identity)
         return self.store.read(lambda t: retrieve.past(t, key, best, newest))
 
+    def kernels(self, name: str = "", limit: int = 20) -> list[KernelPast]:
+        """List kernels with their one best outcome, the newest first.
+
+        Args:
+            name: Only those of this name, or whose identity begins with it; empty for all.
+        """
+        return self.store.read(lambda t: census.kernels(t, name, limit))
+
+    def states(self, identity: str) -> list[State]:
+        """List the states that a kernel was seen in."""
+        key = keys.identity_key(identity)
+        return self.store.read(lambda t: census.states(t, key))
+
     def similar(
         self, features: Sequence[int], limit: int = 5, device: str = "", target: str = "opencl", but: str = ""
     ) -> list[SimilarKernel]:

@@ -20,8 +20,8 @@ from mb_kb.store import Store, Transaction
 EXAMINED = 200  # kernels that the exact pass looks at
 REMEMBERED = 512  # answers kept
 
-_STEPS = (1, 2, 3, 5, 9, 17, 33, 65)  # the count at which each step begins
-_step = bytes(sum(count >= s for s in _STEPS) for count in range(256))
+STEPS = (1, 2, 3, 5, 9, 17, 33, 65)  # the count at which each step begins
+_step = bytes(sum(count >= s for s in STEPS) for count in range(256))
 _thermometer = bytes((1 << step) - 1 for step in _step)
 
 

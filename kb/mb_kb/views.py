@@ -43,8 +43,8 @@ class Constraint:
     Attributes:
         failure: The check that refused it.
         count: How often, in the nearest states in which it was seen.
-        scope: How near that is: ``device`` is this very state, ``size`` the same work on any device,
-            ``family`` any work of this family.
+        scope: How near that is: ``device`` is this very state, ``target`` the same work on any device
+            of the target, ``family`` any work of this family.
     """
 
     action: Action
