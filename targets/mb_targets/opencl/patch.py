@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mb_targets.model import DocumentEdits, Kernel, LaunchSpec, NotApplicable, TextEdit, Variant, digest
+from mb_targets.opencl import host
+from mb_targets.opencl.host_edit import relaunched
 from mb_targets.opencl.hunks import hunks
 from mb_targets.opencl.restate import restated
 
@@ -26,15 +28,27 @@ def patch(
     if at is None:
         return NotApplicable(f"`{kernel.name}` is no longer in {path.name} as it was when this was made")
     edits = _kernel_edits(kernel, variant, at)
-    if isinstance(edits, NotApplicable):
-        return edits
+    by_document: dict[Path, tuple[str, list[TextEdit]]] = {path.absolute(): (text, edits)}
     if variant.launch is not None or variant.options:
-        stated = restated(kernel, launch, variant, at)
+        sites = host.sites(kernel, path, text)
+        for number, site in enumerate(sites):
+            made = relaunched(
+                site, variant.launch, variant.options, kernel.name + (str(number) if number else "")
+            )
+            if isinstance(made, NotApplicable):
+                return made
+            by_document.setdefault(site.path, (site.text, []))[1].extend(made)
+        stated = restated(kernel, launch, variant, at, needed=not sites)
         if isinstance(stated, NotApplicable):
             return stated
-        edits = [*edits, *stated]
-    ordered = tuple(sorted(edits, key=lambda e: (e.start, e.end)))
-    return [DocumentEdits(str(path.absolute()), digest(text), ordered)]
+        edits += stated
+    return [_document(p, content, made) for p, (content, made) in by_document.items() if made]
+
+
+def _document(path: Path, text: str, edits: list[TextEdit]) -> DocumentEdits:
+    """Put edits in order; two sites may ask for the same one."""
+    ordered = sorted(dict.fromkeys(edits), key=lambda e: (e.start, e.end))
+    return DocumentEdits(str(path), digest(text), tuple(ordered))
 
 
 def _place(kernel: Kernel, text: str) -> int | None:
@@ -46,7 +60,7 @@ def _place(kernel: Kernel, text: str) -> int | None:
     return found - kernel.start if unique else None
 
 
-def _kernel_edits(kernel: Kernel, variant: Variant, at: int) -> list[TextEdit] | NotApplicable:
+def _kernel_edits(kernel: Kernel, variant: Variant, at: int) -> list[TextEdit]:
     before, after = kernel.source[: kernel.start], kernel.source[kernel.end :]
     if variant.source.startswith(before) and variant.source.endswith(after):
         new = variant.source[kernel.start : len(variant.source) - len(after)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from math import lcm
 
 from mb_targets import expression
 from mb_targets.model import Kernel, LaunchChange, LaunchSpec, NotApplicable, TextEdit, Variant
@@ -22,7 +23,9 @@ def changed_sizes(
     return tuple(expression.simplify(expression.substitute(e, ones | known)) for e in parsed)
 
 
-def restated(kernel: Kernel, launch: LaunchSpec, variant: Variant, at: int) -> list[TextEdit] | NotApplicable:
+def restated(
+    kernel: Kernel, launch: LaunchSpec, variant: Variant, at: int, needed: bool
+) -> list[TextEdit] | NotApplicable:
     """Edit the lines above the kernel so that they state what the variant needs.
 
     Args:
@@ -30,12 +33,10 @@ def restated(kernel: Kernel, launch: LaunchSpec, variant: Variant, at: int) -> l
         launch: Its launch.
         variant: What replaces it.
         at: Where the kernel's source begins in the document.
+        needed: Whether nothing else states the launch.
     """
     if launch.origin != "comment":
-        return NotApplicable(
-            f"it launches `{kernel.name}` over other sizes, and nothing in the workspace that could be edited "
-            "says how it is launched; a form that keeps the launch is offered instead"
-        )
+        return _nothing_states_it(kernel) if needed else []
     try:
         stated = {item.key: item for item in comment.items(kernel) if item.sign == "="}
     except FragmentError as error:
@@ -47,7 +48,15 @@ def restated(kernel: Kernel, launch: LaunchSpec, variant: Variant, at: int) -> l
             edits.append(TextEdit(at + item.start, at + item.start + len(item.value), value))
         elif value != "none":
             missing.append(f"{key}={value}")
+    missing += _multiples(launch, variant.launch) if variant.launch else []
     return [*edits, *_inserted(kernel, missing, at)]
+
+
+def _nothing_states_it(kernel: Kernel) -> NotApplicable:
+    return NotApplicable(
+        f"it launches `{kernel.name}` over other sizes or with other options, and nothing in the workspace "
+        "that could be edited says how it is launched; a form that keeps the launch is offered instead"
+    )
 
 
 def _values(launch: LaunchSpec, variant: Variant) -> list[tuple[str, str]]:
@@ -62,6 +71,13 @@ def _values(launch: LaunchSpec, variant: Variant) -> list[tuple[str, str]]:
         options = shlex.join([*launch.options, *variant.options])
         found.append(("opts", json.dumps(options, ensure_ascii=False)))
     return found
+
+
+def _multiples(launch: LaunchSpec, change: LaunchChange) -> list[str]:
+    """Say of which numbers sizes have to be multiples from now on."""
+    known = {s.name: s.multiple for s in launch.symbols}
+    pairs = zip(launch.global_size, change.multiples, strict=False)
+    return [f"{size}%{lcm(n, known[size])}" for size, n in pairs if size in known and known[size] % n]
 
 
 def _inserted(kernel: Kernel, words: list[str], at: int) -> list[TextEdit]:
