@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from mb_lsp.lines import Encoding, Lines
 from mb_targets import registry
 from mb_targets.model import Kernel
-from mb_targets.protocol import Scanner, SupportsScan, Target
+from mb_targets.protocol import Outline, Scanner, SupportsScan, Target
 
 # Larger texts are generated ones; scanning them would hold up every other request.
 MOST_CHARACTERS = 8_000_000
@@ -33,32 +33,56 @@ class Placed:
         return self.kernel.offset + self.kernel.end
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A new text for a document, or for the part of it between two positions (line and column)."""
+
+    text: str
+    start: tuple[int, int] | None = None
+    end: tuple[int, int] | None = None
+
+    def made(self, text: str, encoding: Encoding) -> str:
+        """Give the text that is left."""
+        if self.start is None or self.end is None:
+            return self.text
+        lines = Lines(text, encoding)
+        return lines.text[: lines.offset(*self.start)] + self.text + lines.text[lines.offset(*self.end) :]
+
+
 class Finder:
     """Finds the kernels of the versions of one document; after an edit it looks only at what changed."""
 
     def __init__(self, path: Path | None, language: str) -> None:
         self._path = path
         self._language = language
-        self._text = ""
-        self._scanners: list[Scanner] | None = None
+        self._text: str | None = None
+        self._scanners: list[Scanner] = []
 
-    def find(self, text: str) -> tuple[Placed, ...]:
+    def kernels(self, text: str) -> tuple[Placed, ...]:
         """Find the kernels of a version, in order."""
-        if len(text) > MOST_CHARACTERS:
-            return ()
-        targets = targets_of(self._path, self._language)
-        if self._scanners is None:
-            scanners = [self._scanner(target, text) for target in targets]
+        if not self._follow(text):
+            return tuple(Placed(k) for t in self._targets() for k in t.find_kernels(text, self._dialect(t)))
+        return tuple(Placed(kernel) for scanner in self._scanners for kernel in scanner.kernels)
+
+    def outline(self, text: str) -> list[Outline] | None:
+        """Give the kernels in short; None where they have to be read whole."""
+        return [each for s in self._scanners for each in s.outline] if self._follow(text) else None
+
+    def _follow(self, text: str) -> bool:
+        """Bring the scanners to a version; False where some target has none that can follow."""
+        if self._text is None:
+            scanners = [self._scanner(target, text) for target in self._targets()]
             self._scanners = [scanner for scanner in scanners if scanner is not None]
-            if len(self._scanners) < len(targets):
-                # Some target cannot keep up with edits, so all look at the whole text each time.
-                self._scanners = None
-                return tuple(Placed(k) for t in targets for k in t.find_kernels(text, self._dialect(t)))
+            if len(self._scanners) < len(scanners):
+                return False
         elif text != self._text:
             for scanner in self._scanners:
-                scanner.update(text, *span(self._text, text))
+                scanner.follow(text, *span(self._text, text))
         self._text = text
-        return tuple(Placed(kernel) for scanner in self._scanners for kernel in scanner.kernels)
+        return True
+
+    def _targets(self) -> list[Target]:
+        return targets_of(self._path, self._language)
 
     def _scanner(self, target: Target, text: str) -> Scanner | None:
         return target.scan(text, self._dialect(target)) if isinstance(target, SupportsScan) else None
@@ -93,7 +117,17 @@ class Document:
     @cached_property
     def kernels(self) -> tuple[Placed, ...]:
         """Its kernels in order."""
-        return self._finder.find(self.text)
+        return self._finder.kernels(self.text) if len(self.text) <= MOST_CHARACTERS else ()
+
+    @cached_property
+    def outline(self) -> Sequence[Outline]:
+        """Its kernels in short, in order: enough for lenses, which are asked for at each keystroke."""
+        if len(self.text) > MOST_CHARACTERS:
+            return ()
+        short = self._finder.outline(self.text)
+        if short is not None:
+            return short
+        return [Outline(p.kernel.name, p.start, p.end, p.kernel.identity) for p in self.kernels]
 
     def find(self, name: str, identity: str = "") -> Placed | None:
         """Find a kernel by name; among several of that name the one of this identity, else the first."""
@@ -127,11 +161,14 @@ class Documents:
         self._open[uri] = Document(uri, path, version, text, self.encoding, Finder(path, language))
         return self._open[uri]
 
-    def change(self, uri: str, version: int | None, text: str) -> Document | None:
-        """Take a document's new text; None if it is not open."""
+    def change(self, uri: str, version: int | None, changes: Iterable[Change]) -> Document | None:
+        """Take changes, each of the text that the one before left; None if the document is not open."""
         known = self._open.get(uri)
         if known is None:
             return None
+        text = known.text
+        for change in changes:
+            text = change.made(text, self.encoding)
         self._open[uri] = known.changed(text, version)
         return self._open[uri]
 

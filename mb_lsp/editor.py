@@ -83,19 +83,6 @@ class Editor:
         except JsonRpcException:
             return False
 
-    async def ask(self, message: str, answers: Sequence[str]) -> str:
-        """Ask with buttons, for as long as it takes; empty when the user closes it."""
-        params = types.ShowMessageRequestParams(
-            type=types.MessageType.Info,
-            message=f"ModelBlaster: {message}",
-            actions=[types.MessageActionItem(title=answer) for answer in answers],
-        )
-        try:
-            chosen = await self._ls.window_show_message_request_async(params)
-        except JsonRpcException:
-            return ""
-        return chosen.title if chosen else ""
-
     def progress(self, title: str, token: str) -> Reporter:
         """Begin work-done progress, which shows nothing where the client has none."""
         reporter = Reporter(self._ls if self.can("window.work_done_progress") else None, token)

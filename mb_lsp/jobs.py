@@ -48,6 +48,7 @@ class Jobs:
         self._changed = changed
         self._ended = ended
         self._known: dict[str, Job] = {}
+        self._by_name: dict[str, list[Job]] = {}
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._tokens: dict[str, str] = {}
@@ -56,19 +57,17 @@ class Jobs:
     def load(self) -> None:
         """List what earlier servers left on disk."""
         for job in shelf.load(self._folder):
-            self._known.setdefault(job.id, job)
+            if job.id not in self._known:
+                self._add(job)
 
     def get(self, job: str) -> Job | None:
         """Give a job by id."""
         return self._known.get(job)
 
-    def of(self, uri: str, kernel: Kernel) -> list[Job]:
+    def of(self, uri: str, kernel: Kernel | Job) -> list[Job]:
         """List the jobs of a kernel, the newest first: of its document, or of this very kernel anywhere."""
-        return [
-            job
-            for job in reversed(self._known.values())
-            if job.name == kernel.name and (job.uri == uri or job.identity == kernel.identity)
-        ]
+        named = self._by_name.get(kernel.name, ())
+        return [job for job in named if job.uri == uri or job.identity == kernel.identity]
 
     def running(self) -> Iterable[Job]:
         """List the running ones."""
@@ -88,7 +87,7 @@ class Jobs:
         events.write_request(folder, request)
         job = Job(folder, uri, request.path, kernel.target, kernel.name, kernel.identity)
         job.own()
-        self._known[job.id] = job
+        self._add(job)
         self._begin(job)
         return job
 
@@ -112,14 +111,24 @@ class Jobs:
     def discard(self, job: Job) -> None:
         """Forget a job and remove it from disk."""
         self.cancel(job)
-        self._known.pop(job.id, None)
-        shelf.remove(job)
+        self._remove(job)
 
     def kill_all(self) -> None:
         """Kill every running job; synchronous, for shutdown and signals. They can be resumed."""
         self._closing = True
         for job in list(self._processes):
             self._kill(job)
+
+    def _add(self, job: Job) -> None:
+        self._known[job.id] = job
+        named = self._by_name.setdefault(job.name, [])
+        named.append(job)
+        named.sort(key=lambda each: each.id, reverse=True)
+
+    def _remove(self, job: Job) -> None:
+        if self._known.pop(job.id, None) is not None:
+            self._by_name[job.name].remove(job)
+        shelf.remove(job)
 
     def _begin(self, job: Job) -> None:
         job.running = True
@@ -148,7 +157,8 @@ class Jobs:
         finally:
             job.running = False
             self._tokens.pop(token, None)
-            reporter.end(closing_words(job))
+            if not self._closing:
+                reporter.end(closing_words(job))
         if not self._closing:
             self._settle(job)
 
@@ -158,8 +168,11 @@ class Jobs:
             if job.log.offers:
                 job.mark_cancelled(True)
             else:
-                self._known.pop(job.id)
-                shelf.remove(job)
+                self._remove(job)
+        for older in self.of(job.uri, job):
+            # A search that came to nothing is of no use beside a newer one of the same text.
+            if older.id < job.id and older.identity == job.identity and not older.log.offers:
+                self._remove(older)
         self._ended(job)
 
     async def _follow(self, job: Job, reporter: Reporter) -> None:

@@ -7,20 +7,22 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
+import msgspec
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
+from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.uris import to_fs_path
 
-from mb_lsp import actions, commands, processes, settings
+from mb_lsp import actions, commands, processes, settings, wire
 from mb_lsp.actions import Ask
-from mb_lsp.documents import Documents
+from mb_lsp.documents import Change, Documents
 from mb_lsp.editor import Editor
 from mb_lsp.lines import Encoding
 from mb_lsp.problems import CommandError
@@ -36,11 +38,18 @@ ACTIONS = types.CodeActionOptions(code_action_kinds=[actions.KIND, actions.FIX],
 
 
 class Quiet(LanguageServerProtocol):
-    """The protocol, without tracebacks: what goes wrong is logged, and the client reads one sentence."""
+    """The protocol, without tracebacks: what goes wrong is logged, and the client reads one sentence.
+
+    An answer that is already JSON is written as it is.
+    """
 
     def _send_response(
         self, msg_id: int | str, result: object = None, error: types.ResponseError | None = None
     ) -> None:
+        if error is None and isinstance(result, msgspec.Raw) and isinstance(self.writer, StdoutWriter):
+            self._result_types.pop(msg_id, None)
+            self.writer.write(wire.answer(msg_id, result))
+            return
         if error is not None:
             internal = error.code == types.ErrorCodes.InternalError.value
             sentence = "ModelBlaster failed on this request; its log says why" if internal else error.message
@@ -167,8 +176,7 @@ def _register_documents(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     async def changed(ls: Server, params: types.DidChangeTextDocumentParams) -> None:
         item = params.text_document
-        text = params.content_changes[-1].text if params.content_changes else None
-        document = ls.session.documents.change(item.uri, item.version, text) if text is not None else None
+        document = ls.session.documents.change(item.uri, item.version, _changes(params.content_changes))
         if document is not None:
             ls.session.opened(document)
 
@@ -180,7 +188,7 @@ def _register_documents(server: Server) -> None:
 def _register_answers(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, LENS)
     @_quiet
-    async def lenses(ls: Server, params: types.CodeLensParams) -> list[types.CodeLens]:
+    async def lenses(ls: Server, params: types.CodeLensParams) -> msgspec.Raw:
         return ls.session.lenses(params.text_document.uri)
 
     @server.feature(types.CODE_LENS_RESOLVE)
@@ -232,6 +240,16 @@ def _register_command(server: Server, name: str, work: Callable[[Session, Ask], 
         except CommandError as error:
             ls.session.editor.warn(str(error))
             return None
+
+
+def _changes(events: Sequence[types.TextDocumentContentChangeEvent]) -> Iterator[Change]:
+    """Give the changes of a document: whole texts or, from clients that do not heed full sync, parts."""
+    for event in events:
+        if isinstance(event, types.TextDocumentContentChangePartial):
+            start, end = event.range.start, event.range.end
+            yield Change(event.text, (start.line, start.character), (end.line, end.character))
+        else:
+            yield Change(event.text)
 
 
 def _encoding(ls: Server) -> Encoding:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from lsprotocol import types
 
-from mb_lsp import actions, annotate, trust
+from mb_lsp import actions, annotate, trust, wire
 from mb_lsp.annotate import Memory
 from mb_lsp.documents import Document, Documents, Placed
 from mb_lsp.editor import Editor
@@ -22,6 +23,8 @@ from mb_lsp.standing import Standing, standing
 # Hints follow typing after this; while jobs run, lenses are redrawn at most this often.
 SETTLE_SECONDS = 0.3
 REDRAW_SECONDS = 2.0
+# Kernels of a document for which similar ones are looked up ahead; for others a hover does it, for the next.
+MOST_WARMED = 64
 
 
 class Session:
@@ -72,18 +75,15 @@ class Session:
         if self._marked.pop(uri, None):
             self.editor.publish(uri, None, [])
 
-    def lenses(self, uri: str) -> list[types.CodeLens]:
-        """Give the place of each kernel's lens; titles come when asked for."""
+    def lenses(self, uri: str) -> msgspec.Raw:
+        """Give the place of each kernel's lens, encoded; titles come when asked for."""
         document = self.documents.get(uri)
         if document is None or not self.settings.code_lens:
-            return []
-        return [
-            types.CodeLens(
-                range=ranged(document.lines, placed.start, placed.start),
-                data={"uri": uri, "kernel": placed.kernel.name, "identity": placed.kernel.identity},
-            )
-            for placed in document.kernels
-        ]
+            return msgspec.Raw(b"[]")
+        position = document.lines.position
+        return wire.lenses(
+            (position(each.start), actions.Ask(uri, each.name, each.identity)) for each in document.outline
+        )
 
     def lens(self, lens: types.CodeLens) -> types.CodeLens:
         """Give a lens its title and command; an unknown one is returned as it is."""
@@ -114,6 +114,7 @@ class Session:
             return None
         at = document.lines.offset(position.line, position.character)
         for placed in document.touching(at, at):
+            asyncio.get_running_loop().call_soon(self.knowledge.warm, placed.kernel)
             text = annotate.hover(placed.kernel.name, self.standing(document, placed), self._memory(placed))
             if text is not None:
                 content = types.MarkupContent(kind=types.MarkupKind.Markdown, value=text)
@@ -193,7 +194,7 @@ class Session:
         """Look for kernels similar to each of a document's, one at a turn of the loop."""
         if self.documents.get(document.uri) is not document:
             return
-        kernels = document.kernels
+        kernels = document.kernels[:MOST_WARMED]
         while index < len(kernels):
             index += 1
             if self.knowledge.warm(kernels[index - 1].kernel):

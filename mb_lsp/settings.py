@@ -24,7 +24,6 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
         code_lens: Whether to show a lens above each kernel.
         hover: Whether to answer hovers.
         diagnostics: Whether to mark kernels that have a result, or a question, with a hint.
-        ask: Whether a finished job asks what to do next instead of only telling.
     """
 
     device: str = ""
@@ -36,7 +35,6 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
     code_lens: bool = True
     hover: bool = True
     diagnostics: bool = True
-    ask: bool = False
 
     @property
     def data(self) -> Path:

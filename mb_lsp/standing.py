@@ -41,9 +41,12 @@ def standing(kernel: Kernel, jobs: Sequence[Job]) -> Standing:
     for job in jobs:
         if job.running:
             return Standing("running", job)
+    own = [job for job in jobs if job.identity == kernel.identity]
+    if own:
+        # A result stays on offer when a later search of the same text finds nothing.
+        job = next((job for job in own if job.log.offers), own[0])
+        return Standing(_kind(job), job)
     for job in jobs:
-        if job.identity == kernel.identity:
-            return Standing(_kind(job), job)
         for index, offer in enumerate(job.log.offers):
             if identity_of(job.target, offer.variant) == kernel.identity:
                 return Standing("applied", job, index)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from mb_targets.model import (
     Action,
@@ -225,6 +225,15 @@ class Finding:
     remedy: str = ""
 
 
+class Outline(NamedTuple):
+    """A kernel in short: its name, its span in the document, its identity."""
+
+    name: str
+    start: int
+    end: int
+    identity: str
+
+
 class Scanner(Protocol):
     """The kernels of one document, kept up to date over edits."""
 
@@ -233,7 +242,12 @@ class Scanner(Protocol):
         """The kernels that are whole, in order."""
         ...
 
-    def update(self, text: str, start: int, old_end: int, new_end: int) -> Sequence[Kernel]:
+    @property
+    def outline(self) -> Sequence[Outline]:
+        """The same kernels in short; cheap enough for each keystroke."""
+        ...
+
+    def follow(self, text: str, start: int, old_end: int, new_end: int) -> None:
         """Take over an edit: ``[start, old_end)`` of the text before is ``[start, new_end)`` of ``text``."""
         ...
 

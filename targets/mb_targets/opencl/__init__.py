@@ -1,4 +1,8 @@
-"""OpenCL C: kernels in ``.cl`` files and raw strings, on any OpenCL device."""
+"""OpenCL C: kernels in ``.cl`` files and raw strings, on any OpenCL device.
+
+Only detection is imported with the package: a server needs it as a document opens. The lifted form behind
+launches, states and actions costs 0.1 s of CPU to import, so each part is imported when first used.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from mb_targets.model import (
     State,
     Variant,
 )
-from mb_targets.opencl import actions, comment, detect, launch, patch, runtimes, sanitize, scan, state
+from mb_targets.opencl import detect, scan
 
 if TYPE_CHECKING:
     from mb_targets.protocol import Array, Finding, Launch, Question, Scanner, Worker
@@ -40,14 +44,20 @@ class OpenCLTarget:
 
     def infer_launch(self, kernel: Kernel, path: Path | None) -> LaunchSpec | Question:
         """Take the comment, the settings, the host code or a guess, in this order."""
+        from mb_targets.opencl import launch
+
         return launch.infer_launch(kernel, path)
 
     def describe_launch(self, kernel: Kernel, launch: LaunchSpec) -> str:
         """Write the launch as ``// mb:`` lines."""
+        from mb_targets.opencl import comment
+
         return comment.describe_launch(kernel, launch)
 
     def state(self, kernel: Kernel, launch: LaunchSpec, device: Device) -> State:
         """Classify the lifted form, or the tokens where the kernel does not lift."""
+        from mb_targets.opencl import state
+
         return state.state(kernel, launch, device)
 
     def features(self, kernel: Kernel) -> Sequence[int]:
@@ -58,18 +68,24 @@ class OpenCLTarget:
         self, kernel: Kernel, launch: LaunchSpec, device: Device, variant: Variant
     ) -> Sequence[Proposal]:
         """List what the catalogue holds to be possible now."""
+        from mb_targets.opencl import actions
+
         return actions.propose(kernel, launch, device, variant)
 
     def apply(
         self, kernel: Kernel, launch: LaunchSpec, device: Device, variant: Variant, action: Action
     ) -> Variant | NotApplicable:
         """Apply one action of the catalogue."""
+        from mb_targets.opencl import actions
+
         return actions.apply(kernel, launch, device, variant, action)
 
     def patch(
         self, kernel: Kernel, launch: LaunchSpec, variant: Variant, path: Path, text: str
     ) -> Sequence[DocumentEdits] | NotApplicable:
         """Edit the kernel and every place that launches it."""
+        from mb_targets.opencl import patch
+
         return patch.patch(kernel, launch, variant, path, text)
 
     def reference(
@@ -82,6 +98,8 @@ class OpenCLTarget:
 
     def sanitizers(self, kernel: Kernel, variant: Variant) -> Sequence[str]:
         """Name the Oclgrind runs that the variant calls for."""
+        from mb_targets.opencl import sanitize
+
         return sanitize.called_for(kernel, variant)
 
     def worker(self, choice: str = "") -> Worker:
@@ -92,4 +110,6 @@ class OpenCLTarget:
 
     def doctor(self) -> Sequence[Finding]:
         """Look for runtimes and tools."""
+        from mb_targets.opencl import runtimes
+
         return runtimes.findings()
