@@ -13,6 +13,9 @@ told apart from one that never started by what the caller was doing.
 from __future__ import annotations
 
 import signal
+from typing import Literal, TypeAlias
+
+Cause: TypeAlias = Literal["input", "device", "internal"]
 
 
 class AgentError(Exception):
@@ -28,11 +31,13 @@ class JobRefused(AgentError):
 
     Attributes:
         comment: A ``// mb:`` line that may answer it, or empty.
+        cause: Whose turn it is, as in ``events.Failed``.
     """
 
-    def __init__(self, message: str, comment: str = "") -> None:
+    def __init__(self, message: str, comment: str = "", cause: Cause = "input") -> None:
         super().__init__(message)
         self.comment = comment
+        self.cause: Cause = cause
 
 
 class WorkerDied(AgentError):
@@ -41,32 +46,35 @@ class WorkerDied(AgentError):
     Attributes:
         signal: The signal that ended it, 0 when it exited by itself.
         tail: The end of what it wrote to its standard output and error.
+        in_kernel: Whether it was running a kernel, not a compiler or a driver's start.
     """
 
-    def __init__(self, what: str, signal_number: int, tail: str) -> None:
+    def __init__(self, what: str, signal_number: int, tail: str, in_kernel: bool = False) -> None:
         self.signal = signal_number
         self.tail = tail
-        cause = f"{what}: {_cause(signal_number)}"
+        self.in_kernel = in_kernel
+        cause = f"{what}: {_cause(signal_number, in_kernel)}"
         super().__init__(cause if self.touched_memory or not tail else f"{cause}\n{tail}")
 
     @property
     def touched_memory(self) -> bool:
-        """True when it was ended for touching memory that is not its own, as at a guard page."""
-        return self.signal in (signal.SIGSEGV, signal.SIGBUS)
+        """True when a kernel ended it by touching memory that is not its own, as at a guard page."""
+        return self.in_kernel and self.signal in (signal.SIGSEGV, signal.SIGBUS)
 
 
 class TimedOut(AgentError):
     """A call outlived its limit; the worker and its whole process group were killed."""
 
 
-def _cause(number: int) -> str:
-    """Say in words what a signal means for a kernel."""
+def _cause(number: int, in_kernel: bool) -> str:
+    """Say in words what a signal means."""
     if number == 0:
         return "the worker process exited"
-    if number in (signal.SIGSEGV, signal.SIGBUS):
-        return f"touched memory outside a buffer ({signal.Signals(number).name})"
-    if number == signal.SIGFPE:
-        return "divided by zero (SIGFPE)"
+    name = signal.Signals(number).name
     if number == signal.SIGKILL:
-        return "was killed (SIGKILL), for example for lack of memory"
-    return f"ended by {signal.Signals(number).name}"
+        return f"the worker process was killed ({name}), for example for lack of memory"
+    if in_kernel and number in (signal.SIGSEGV, signal.SIGBUS):
+        return f"touched memory outside a buffer ({name})"
+    if in_kernel and number == signal.SIGFPE:
+        return f"divided by zero ({name})"
+    return f"crashed ({name})"

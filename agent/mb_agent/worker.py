@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_KERNEL_RUNS = (wire.Run, wire.Prepare, wire.Time)
+_GRACE_SECONDS = 1.0
 _PAGE = 4096
 _TAIL_BYTES = 4096
 _ids = itertools.count(1)
@@ -80,7 +82,7 @@ class WorkerProcess:
         self.choice = choice
         self._guard = threading.Lock()
         self._child: sandbox.Child | None = None
-        self._ended: WorkerDied | None = None
+        self._ended: AgentError | None = None
         self._handles = itertools.count(1)
         self._live: set[int] = set()
         self._sent: dict[int, weakref.ref[SharedInputs]] = {}
@@ -178,7 +180,7 @@ class WorkerProcess:
         """
         child = self._child
         if child is None:
-            raise self._ended or WorkerDied("reading the CPU clock", 0, "")
+            raise self._ended or AgentError("there is no worker process to read the CPU clock of")
         return time.clock_gettime_ns((~child.pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
 
     def sanitize(
@@ -208,7 +210,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process with its whole group, at once; does nothing when there is none."""
-        self._end("killed by its owner")
+        self._end(AgentError("the worker process was killed by its owner"))
 
     def restart(self) -> None:
         """Start a fresh process; handles of the one before are no longer good."""
@@ -255,20 +257,19 @@ class WorkerProcess:
         if self._child is None:
             self._start()
         child = self._child
-        if child is None:
-            raise self._end(what)
-        try:
-            self._channel.send(request, descriptors, limit)
-            reply = self._wait(child, time.monotonic() + limit)
-        except (OSError, ValueError, EOFError):  # ValueError: another thread closed the channel
-            raise self._end(what, grace=1.0) from None
+        reply = None
+        if child is not None:  # else another thread has just killed it
+            try:
+                self._channel.send(request, descriptors, limit)
+                reply = self._wait(child, time.monotonic() + limit)
+            except (OSError, ValueError, EOFError):  # ValueError: another thread closed the channel
+                raise self._died(what, isinstance(request, _KERNEL_RUNS)) from None
         if reply is None:
-            self._end(what)
-            raise TimedOut(f"{what}: not done after {limit:g} s, killed")
+            raise self._end(TimedOut(f"{what}: not done after {limit:g} s, killed"))
         if isinstance(reply, wire.Raised):
             raise _error(reply)
         if not isinstance(reply, kind):
-            raise self._end(what)
+            raise self._end(AgentError(f"{what}: the worker gave another answer than was asked for"))
         return reply
 
     def _wait(self, child: sandbox.Child, end: float) -> wire.Reply | None:
@@ -294,23 +295,30 @@ class WorkerProcess:
         self._tail = (self._tail + data)[-_TAIL_BYTES:]
         return bool(data)
 
-    def _end(self, what: str, grace: float = 0.0) -> WorkerDied:
-        """Reap the process, or kill it after ``grace`` seconds; later calls raise what this gives."""
+    def _died(self, what: str, in_kernel: bool) -> AgentError:
+        """Find out how a process ended that no longer answers, and remember that."""
+        child = self._child
+        if child is None:
+            return self._end(AgentError(what))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.process.wait(_GRACE_SECONDS)
+        with contextlib.suppress(OSError):
+            self._drain(child)
+        code = child.process.poll() or 0
+        tail = self._tail.decode(errors="replace").strip()
+        return self._end(WorkerDied(what, max(0, -code), tail, in_kernel))
+
+    def _end(self, reason: AgentError) -> AgentError:
+        """Kill the process with its group; later calls raise the reason, the first where there are two."""
         with self._guard:
             child, self._child = self._child, None
-            if child is None:
-                return self._ended or WorkerDied(what, 0, "")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(grace)
-            with contextlib.suppress(OSError):
-                self._drain(child)
-            code = child.end()
-            self._channel.close()
-            if self._results >= 0:
-                os.close(self._results)
-            tail = self._tail.decode(errors="replace").strip()
-            self._ended = WorkerDied(what, max(0, -code), tail)
-            return self._ended
+            if child is not None:
+                child.end()
+                self._channel.close()
+                if self._results >= 0:
+                    os.close(self._results)
+                self._ended = reason
+            return self._ended or reason
 
 
 def _error(reply: wire.Raised) -> Exception:

@@ -122,11 +122,27 @@ def test_endless_loop_is_killed_at_its_limit_with_its_group(worker):
         os.killpg(pid, 0)
 
 
+def test_process_that_timed_out_says_so_to_later_calls(worker):
+    handle = build(worker, variant("endless"))
+    with pytest.raises(TimedOut):
+        worker.run(handle, launch(16), inputs(16), limit=0.5)
+    with pytest.raises(TimedOut, match=r"not done after 0\.5 s"):
+        worker.device()
+
+
+def test_killed_from_outside_is_told_as_such(worker):
+    worker.device()
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(WorkerDied, match="SIGKILL") as died:
+        run(worker, variant("good"), 4)
+    assert not died.value.touched_memory
+
+
 def test_another_thread_can_kill_a_worker_in_the_middle_of_a_call(worker):
     handle = build(worker, variant("endless"))
     timer = threading.Timer(0.3, worker.kill)
     timer.start()
-    with pytest.raises(WorkerDied):
+    with pytest.raises(AgentError):
         worker.run(handle, launch(16), inputs(16), limit=60.0)
     timer.join()
 
