@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 from mb_agent.memory import Advice
@@ -173,9 +174,5 @@ def beam(nodes: Sequence[Node]) -> list[Node]:
 
 MakePolicy = Callable[[Advice, random.Random], Policy]
 
-POLICIES: Mapping[str, MakePolicy] = {"built-in": BuiltIn}
+POLICIES: Mapping[str, MakePolicy] = MappingProxyType({"built-in": BuiltIn})
 
-
-def known_policies() -> Iterable[str]:
-    """Name the policies that a request may ask for."""
-    return POLICIES.keys()

@@ -34,6 +34,8 @@ FINAL_TURNS = 24
 FINALISTS = 3
 # Seeds of the final verification start this far from the search's, where no candidate has been.
 FRESH = 1 << 20
+# A log gain this small is none.
+NOTHING = math.log(1.01)
 
 
 @dataclass(slots=True)
@@ -46,29 +48,29 @@ class Finish:
 
     def offers(self, found: Found) -> tuple[Offer, ...]:
         """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
-        ranked = [n for n in sorted(found.nodes[1:], key=lambda n: -n.gain) if n.gain > math.log(1.01)]
-        made = []
-        for keeps in (True, False):
-            offer = self._best([n for n in ranked if (n.variant.launch is None) == keeps])
-            if offer is not None:
-                made.append(offer)
-        made.sort(key=lambda o: -o.measurement.speedup.value)
-        if len(made) == 2 and not made[0].changes_launch:
-            del made[1:]  # changing the launch would buy nothing
+        ranked = [n for n in sorted(found.nodes[1:], key=lambda n: -n.gain) if n.gain > NOTHING]
+        keeping = [n for n in ranked if n.variant.launch is None]
+        least = keeping[0].gain if keeping else 0.0
+        changing = [n for n in ranked if n.variant.launch is not None and n.gain > least + NOTHING]
+        made = [o for o in (self._best(changing), self._best(keeping)) if o is not None]
+        if len(made) == 2 and made[1].measurement.speedup.value >= made[0].measurement.speedup.value:
+            del made[0]  # changing the launch would buy nothing
         return tuple(made)
 
     def _best(self, nodes: Sequence[Node]) -> Offer | None:
+        """Offer the first that holds; what follows one that is not faster is not faster either."""
         for node in nodes[:FINALISTS]:
             self.search.report.progress("verifying a finalist", self.search.spending, force=True)
             try:
-                offer = self._try(node)
+                tried = self._try(node)
             except (BuildError, RunError, AgentError, ValueError):
                 continue  # it does not even run in a fresh process
-            if offer is not None:
-                return offer
+            if tried is not None:
+                return tried if isinstance(tried, Offer) else None
         return None
 
-    def _try(self, node: Node) -> Offer | None:
+    def _try(self, node: Node) -> Offer | NotApplicable | None:
+        """Verify and measure one finalist; None when another may do better."""
         job = self.search.job
         candidate = job.bench.fresh(node.variant, job.spec)
         try:
@@ -83,8 +85,10 @@ class Finish:
             candidate.side.kill()
         measurement = pairs.measurement(job.device)
         self._record(node, verdict, measurement)
-        if not verdict.full or not measurement.faster(minimum_gain(self.control)):
+        if not verdict.full:
             return None
+        if not measurement.faster(minimum_gain(self.control)):
+            return NotApplicable("not faster")
         return self._offer(node.variant, verdict, measurement, pairs)
 
     def _verify(self, candidate: Candidate) -> Verdict:
@@ -126,12 +130,12 @@ class Finish:
 
     def _offer(
         self, variant: Variant, verdict: Verdict, measurement: Measurement, pairs: Pairs
-    ) -> Offer | None:
+    ) -> Offer | NotApplicable:
         job = self.search.job
         request = job.request
         documents = job.target.patch(job.kernel, job.spec, variant, Path(request.path), request.text)
         if isinstance(documents, NotApplicable):
-            return None
+            return documents
         place = write(
             self.folder,
             Evidence(

@@ -83,7 +83,8 @@ FLOATS: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
     "offset": lambda rng, n: 1000 + rng.standard_normal(n),
     "zeros": lambda _, n: np.zeros(n),
     "ones": lambda _, n: np.ones(n),
-    "equal": lambda rng, n: np.full(n, rng.uniform(0.3, 3)),
+    # A few bits only: rounding the same value again and again would be biased, in the original too.
+    "equal": lambda rng, n: np.full(n, rng.integers(1, 13) / 4),
     "spiked": _spiked,
     "striped": _striped,
     "integers": lambda rng, n: rng.integers(-4, 5, n).astype(np.float64),

@@ -82,7 +82,7 @@ def _run(folder: Path, log: Log, running: list[Optimization]) -> Failed | None:
         running.append(Optimization(request, folder, log, before))
         running[0].run()
     except JobRefused as error:
-        return Failed(time.time(), str(error), error.comment, "input")
+        return Failed(time.time(), str(error), error.comment, error.cause)
     except TargetUnavailable as error:
         return Failed(time.time(), str(error), cause="device")
     except (TargetError, AgentError) as error:
@@ -90,7 +90,7 @@ def _run(folder: Path, log: Log, running: list[Optimization]) -> Failed | None:
         return Failed(time.time(), str(error).splitlines()[0])
     except (OSError, msgspec.MsgspecError) as error:
         _note(folder)
-        return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}")
+        return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}", cause="device")
     except Exception as error:  # noqa: BLE001  the edge around a job: a sentence out, the rest to its log
         _note(folder)
         name = type(error).__name__

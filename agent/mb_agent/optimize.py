@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mb_agent.bench import Bench
@@ -40,7 +40,7 @@ class Optimization:
     folder: Path
     emit: Callable[[Event], None]
     before: Sequence[Event] = ()
-    policies: Mapping[str, MakePolicy] = POLICIES
+    policies: Mapping[str, MakePolicy] = field(default_factory=lambda: POLICIES)
     locks: Path | None = None
     now: Callable[[], float] = time.time
     _bench: Bench | None = None

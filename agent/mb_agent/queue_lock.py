@@ -17,13 +17,13 @@ from pathlib import Path
 
 import filelock
 
-from mb_agent.errors import AgentError
+from mb_agent.errors import JobRefused
 
 WAIT_SECONDS = 1800.0
 POLL_SECONDS = 0.1
 
 
-class DeviceBusy(AgentError):
+class DeviceBusy(JobRefused):
     """Other jobs held the device for longer than we wait."""
 
 

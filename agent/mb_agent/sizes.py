@@ -19,7 +19,7 @@ from mb_targets.model import Kernel, LaunchSpec, Variant
 from mb_targets.protocol import Launch
 
 # In units of ``concrete.work``, about inner-loop steps.
-SMALL_WORK = 1 << 21
+SMALL_WORK = 1 << 18
 SANITIZED_WORK = 1 << 16
 SCREEN_NS = 20e6
 

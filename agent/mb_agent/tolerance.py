@@ -3,8 +3,9 @@
 No constant decides. The bound of an element has three parts: a multiple of the ORIGINAL's own error against
 the float64 evaluation on the same input; a multiple of how much the original's output moves when its inputs
 move by one unit in the last place, which is the rounding that any order of evaluation has; and a few units in
-the last place of the result. Errors are taken over blocks of elements of like magnitude, so that one lucky
-element does not refuse a good candidate and one large element does not excuse a small one.
+the last place of the result. Errors are taken over an element's neighbours and over blocks of elements of like
+magnitude, so that one lucky element does not refuse a good candidate; an element that the original resolves may
+still not be lost.
 ``docs/decisions/0004-verification.md`` gives the figures behind the multiples.
 """
 
@@ -25,6 +26,8 @@ OWN = 4.0
 SHAKEN = 4.0
 ULPS = 4.0
 BLOCK = 64
+# Neighbours on each side whose errors count as one's own: where terms cancel, an element's own error is luck.
+NEIGHBOURS = 8
 # An element that the original resolves may not be lost altogether, whatever its neighbours' errors are.
 KEPT = 0.25
 # A reference this many times further off than rounding explains is no reference: the lifting is at fault.
@@ -105,7 +108,9 @@ def expect(
     with np.errstate(invalid="ignore", over="ignore"):
         moved = [_distance(_view(argument, s, written), plain) for s in shaken]
         noise = np.median(moved, axis=0) if moved else np.zeros_like(plain)
-        floor = times * _by_magnitude(noise, plain, 0.98) + ULPS * ulps * eps * np.abs(plain)
+        around = _around(np.max(moved, axis=0)) if moved else noise
+        floor = times * np.maximum(around, _by_magnitude(noise, plain, 0.98))
+        floor = floor + ULPS * ulps * eps * np.abs(plain)
         if argument.fold:
             # Each partial result is itself rounded once.
             floor = floor + ULPS * ulps * eps * float(np.linalg.norm(_finite(original[written])))
@@ -119,7 +124,7 @@ def expect(
                 truth, own = exact, error
                 basis = "the original's own error against a float64 evaluation, and its rounding noise"
         exactly = reference is not None and not own.any() and _whole(plain)
-        bound = own_times * _by_magnitude(own, truth, 1.0) + (
+        bound = own_times * np.maximum(_around(own), _by_magnitude(own, truth, 1.0)) + (
             ULPS * eps * np.abs(plain) if exactly and truth is not plain else floor
         )
         size = np.abs(truth)
@@ -214,6 +219,13 @@ def _by_magnitude(error: Floats, values: Floats, quantile: float) -> Floats:
     result = np.empty_like(error)
     result[order] = np.repeat(np.maximum.accumulate(tops), ends - starts)
     return result
+
+
+def _around(error: Floats) -> Floats:
+    """Give each element the largest error among its neighbours."""
+    padded = np.pad(error, NEIGHBOURS)
+    windows: Floats = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1).max(axis=1)
+    return windows
 
 
 def _distance(a: Floats, b: Floats) -> Floats:
