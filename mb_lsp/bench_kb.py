@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TypeVar
 
 from mb_kb.knowledge import KnowledgeBase, entry_of, open_base
-from mb_lsp.bench_server import Figure
 from mb_targets.model import (
     Action,
     Check,
@@ -27,10 +28,12 @@ from mb_targets.model import (
 )
 
 OUTCOMES_A_KERNEL = 50
-KERNELS_A_STATE = 4
+KERNELS_A_WORK = 16
+DEVICES_A_WORK = 4
 KERNELS_SHOWN = 200  # kernels of the documents that are open
 QUESTIONS = 2000
-BATCH = 20_000  # outcomes in one transaction
+JOBS = 50
+BATCH = 50_000  # outcomes in one transaction
 
 Q = TypeVar("Q")
 _FAMILIES = ("map", "reduction", "row statistics", "transpose", "stencil", "contraction", "scan", "gather")
@@ -42,8 +45,38 @@ _DEVICES = tuple(
 _FAILURES = ("build", "values", "race", "bounds")
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured: CPU time of one thread, in microseconds unless the name says otherwise.
+
+    Attributes:
+        open_ms: Opening the file when none of its pages is in memory.
+        load_ms: Reading all vectors for the first question about similar kernels.
+        lens_p50: The first look at a kernel's past; what it read is kept in short.
+        similar_p50: The first question for kernels similar to one, which looks at all of them.
+        hover_p50: A kernel's past, four similar ones and the winners of its state, after lens and similar.
+        actions_p50: The value of every action in a state.
+        record_p50: Recording one outcome, on the disk.
+    """
+
+    outcomes: int
+    kernels: int
+    file_mb: float
+    open_ms: float
+    load_ms: float
+    lens_p50: float
+    lens_p99: float
+    similar_p50: float
+    similar_p99: float
+    hover_p50: float
+    hover_p99: float
+    actions_p50: float
+    elites_p50: float
+    record_p50: float
+
+
 def populate(folder: Path, outcomes: int, seed: int = 1) -> float:
-    """Fill a base with made-up outcomes; gives outcomes a second of CPU time, making them apart."""
+    """Fill a base with made-up outcomes; gives how many a second of CPU time, making them apart."""
     base = open_base(folder)
     draw = random.Random(seed)
     spent = 0.0
@@ -52,35 +85,44 @@ def populate(folder: Path, outcomes: int, seed: int = 1) -> float:
         start = time.process_time()
         base.add([entry_of(o, features) for o, features in batch], seconds=30)
         spent += time.process_time() - start
+    base.close()
     return outcomes / spent
 
 
-def figures(folder: Path, outcomes: int) -> Iterator[Figure]:
-    """Fill a base with made-up outcomes and measure it: CPU time of this thread throughout."""
-    if not folder.exists():
-        yield Figure("knowledge base, bulk insert", populate(folder, outcomes), "outcomes/s")
-        open_base(folder).close()
-    yield from measure(folder)
-
-
-def measure(folder: Path, seed: int = 2) -> Iterator[Figure]:
-    """Ask a filled base what a hover asks, about kernels drawn as attempts are."""
+def measure(folder: Path, seed: int = 2) -> Figures:
+    """Ask a filled base what an editor and a job ask, about kernels drawn as attempts are."""
+    open_base(folder).close()
+    _forget(folder)
     opened = _timed(lambda: open_base(folder))
     base = open_base(folder)
     stats = base.stats()
-    size = f"{stats.outcomes} outcomes, {stats.kernels} kernels, {stats.file_bytes >> 20} MiB"
-    yield Figure("knowledge base, open", opened / 1e3, "ms", 10, size)
-    yield Figure("similar kernels, load", _timed(lambda: base.similar([1] * 64, 1)) / 1e3, "ms")
+    loaded = _timed(lambda: base.similar([1] * 64, 1))
     draw = random.Random(seed)
     subjects = _subjects(stats.kernels)
     shown = draw.choices(subjects, cum_weights=_weights(len(subjects)), k=KERNELS_SHOWN)
-    yield from _quantiles("similar kernels, first time", shown, lambda q: _similar(base, q), 5000)
-    asked = draw.choices(shown, k=QUESTIONS)
-    yield from _quantiles("knowledge of a hover", asked, lambda q: _hover(base, q), 250)
-    yield from _quantiles("values of actions", shown[:50], lambda q: base.actions(q.state))
-    yield from _quantiles("elites", shown[:50], lambda q: base.elites(q.state, q.features))
-    fresh = [_outcome(q, time.time() + n, draw) for n, q in enumerate(shown[:50])]
-    yield from _quantiles("record", fresh, base.record, 10_000)
+    lens = _costs(shown, lambda q: base.past(q.identity))
+    similar = _costs(shown, lambda q: _similar(base, q))
+    hover = _costs(draw.choices(shown, k=QUESTIONS), lambda q: _hover(base, q))
+    actions = _costs(shown[:JOBS], lambda q: base.actions(q.state))
+    elites = _costs(shown[:JOBS], lambda q: base.elites(q.state, q.features, 4, q.identity))
+    fresh = [_outcome(q, time.time() + n, draw) for n, q in enumerate(shown[:JOBS])]
+    recorded = _costs(fresh, base.record)
+    return Figures(
+        outcomes=stats.outcomes,
+        kernels=stats.kernels,
+        file_mb=stats.file_bytes / 1e6,
+        open_ms=opened / 1e3,
+        load_ms=loaded / 1e3,
+        lens_p50=_quantile(lens, 0.5),
+        lens_p99=_quantile(lens, 0.99),
+        similar_p50=_quantile(similar, 0.5),
+        similar_p99=_quantile(similar, 0.99),
+        hover_p50=_quantile(hover, 0.5),
+        hover_p99=_quantile(hover, 0.99),
+        actions_p50=_quantile(actions, 0.5),
+        elites_p50=_quantile(elites, 0.5),
+        record_p50=_quantile(recorded, 0.5),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +150,20 @@ def _timed(work: Callable[[], object]) -> float:
     return (time.thread_time() - start) * 1e6
 
 
-def _quantiles(
-    name: str, questions: Sequence[Q], ask: Callable[[Q], object], bar: float | None = None
-) -> Iterator[Figure]:
-    """Ask each question once; the bar, in microseconds, holds for the 99th percentile."""
-    costs = sorted(_timed(partial(ask, q)) for q in questions)
-    yield Figure(f"{name}, p50", costs[len(costs) // 2], "us", None, f"{len(costs)} times")
-    yield Figure(f"{name}, p99", costs[int(0.99 * (len(costs) - 1))], "us", bar)
+def _costs(questions: Iterable[Q], ask: Callable[[Q], object]) -> list[float]:
+    return sorted(_timed(partial(ask, q)) for q in questions)
+
+
+def _quantile(costs: list[float], share: float) -> float:
+    return costs[int(share * (len(costs) - 1))]
+
+
+def _forget(folder: Path) -> None:
+    """Drop the files' pages from memory, where the system lets us."""
+    if sys.platform == "linux":
+        for path in folder.glob("*.lmdb"):
+            with path.open("rb") as f:
+                os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _made(outcomes: int, draw: random.Random) -> Iterator[tuple[Outcome, tuple[int, ...]]]:
@@ -132,16 +181,16 @@ def _weights(count: int) -> list[float]:
 
 
 def _subjects(count: int) -> list[_Subject]:
+    """Make kernels, a few of a kind: alike in their counts, doing the same work on some devices."""
     draw = random.Random(7)
-    states = [_state(draw) for _ in range(max(1, count // KERNELS_A_STATE))]
+    works = [_state(draw) for _ in range(max(1, count // KERNELS_A_WORK))]
     made = []
     for n in range(count):
-        number = n % len(states)
-        kin = random.Random(number)
-        features = tuple(
-            max(0, int(kin.paretovariate(0.7) - 1) + draw.choice((-1, 0, 0, 0, 1))) % 256 for _ in range(64)
-        )
-        made.append(_Subject(digest("kernel", str(n)), states[number], features))
+        number = n % len(works)
+        kind = random.Random(number)
+        counts = (int(kind.paretovariate(0.7)) - 1 + draw.choice((-1, 0, 0, 0, 1)) for _ in range(64))
+        state = replace(works[number], device=draw.choice(kind.sample(_DEVICES, DEVICES_A_WORK)))
+        made.append(_Subject(digest("kernel", str(n)), state, tuple(min(255, max(0, c)) for c in counts)))
     return made
 
 

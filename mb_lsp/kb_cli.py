@@ -21,6 +21,7 @@ from mb_lsp import folders
 from mb_lsp.problems import Code, CommandError
 
 SHOWN = 20
+WIDE = 200  # characters a line where it is no terminal that reads
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -131,8 +132,8 @@ def _show_one(base: KnowledgeBase, kernel: KernelPast, limit: int) -> None:
     for state in base.states(kernel.identity):
         console.print(Text(f"  {keys.describe(state)}"))
     for title, attempts in (("best", past.best), ("newest", past.newest)):
-        table = Table("speed-up", "device", "chain", "refused by", "when", box=None, title_justify="left")
-        table.title = title
+        table = Table("speed-up", "device", "chain", "refused by", "when", box=None)
+        table.title, table.title_justify = title, "left"
         for a in attempts:
             table.add_row(_speedup(a), Text(a.device), Text(a.chain), Text(_refusal(a)), _date(a.created))
         if attempts:
@@ -197,7 +198,8 @@ def _table() -> Table:
 
 
 def _console() -> Console:
-    return Console(highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else WIDE
+    return Console(highlight=False, markup=False, width=width)
 
 
 def _json(value: object) -> None:

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from mb_kb import keys, records, tally
-from mb_kb.retrieve import past, row_at, scan
+from mb_kb.retrieve import row_at, scan
 from mb_kb.store import Transaction
-from mb_kb.views import KernelPast, Stats
+from mb_kb.views import Stats
 from mb_targets.model import State
 
 
@@ -53,24 +53,21 @@ def stats(t: Transaction, path: Path, waiting: int) -> Stats:
     )
 
 
-def kernels(t: Transaction, name: str, limit: int) -> list[KernelPast]:
-    """List kernels by name or by the beginning of their identity, the newest first; reads all kernels."""
+def kernels(t: Transaction, name: str, limit: int) -> list[bytes]:
+    """Find kernels by name or by the beginning of their identity, the newest first; reads all kernels."""
     found = []
     for identity, raw in scan(t, keys.KERNEL, None):
         k = tally.kernel(raw)
         if not name or k.name == name or identity.hex().startswith(name.lower()):
             found.append((-k.last, identity))
-    pasts = (past(t, identity, 1, 0) for _, identity in nsmallest(limit, found))
-    return [p for p in pasts if p is not None]
+    return [identity for _, identity in nsmallest(limit, found)]
 
 
 def states(t: Transaction, identity: bytes) -> list[State]:
     """List the states of a kernel's outcomes; reads all of them."""
     seen: dict[State, None] = {}
     for _, number in scan(t, keys.SOURCE + identity, None):
-        row = row_at(t, int.from_bytes(number, "big"))
-        if row is not None:
-            seen[records.state(row)] = None
+        seen[records.state(row_at(t, int.from_bytes(number, "big")))] = None
     return list(seen)
 
 

@@ -118,6 +118,11 @@ def identity_key(identity: str) -> bytes:
     return raw if len(raw) == 16 else hashlib.blake2b(identity.encode(), digest_size=16).digest()
 
 
+def device_key(device: str) -> bytes:
+    """Give a device's place in the index of one kernel's wins."""
+    return _pack_field(device)
+
+
 def action_key(action: Action, *more: str) -> bytes:
     """Give the 8 bytes that stand for an action (and whatever else tells rows of a table apart)."""
     text = "\0".join((action.id, *action.parameters, "", *more))

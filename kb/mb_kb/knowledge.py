@@ -13,13 +13,14 @@ from typing import TypeVar
 
 from mb_kb import append, census, keys, rebuild, records, retrieve, spool
 from mb_kb.errors import Damaged, Full, Locked
+from mb_kb.history import History
 from mb_kb.similar import Neighbours
 from mb_kb.store import LOCK_SECONDS, MAP_BYTES, Store, Transaction
 from mb_kb.views import ActionValue, Constraint, Elite, KernelPast, SimilarKernel, Stats
 from mb_targets.model import Outcome, State
 
 ALIKE = 0.8  # cosine from which a similar kernel's chains are worth trying
-BATCH = 20_000  # outcomes in one transaction of a bulk write
+BATCH = 50_000  # outcomes in one transaction of a bulk write
 VERIFY_SECONDS = 30.0  # waited for other writers
 SHOWN = 3  # best and newest outcomes in a kernel's past
 
@@ -39,6 +40,7 @@ class KnowledgeBase:
         self.folder = folder
         self.store = Store(folder, map_bytes)
         self._neighbours = Neighbours(self.store)
+        self._history = History(self.store)
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +111,7 @@ class KnowledgeBase:
     def past(self, identity: str, best: int = SHOWN, newest: int = SHOWN) -> KernelPast | None:
         """Sum up what is known of a kernel; None when nothing is."""
         key = keys.identity_key(identity)
-        return self.store.read(lambda t: retrieve.past(t, key, best, newest))
+        return self.store.read(lambda t: self._history.past(t, key, best, newest))
 
     def kernels(self, name: str = "", limit: int = 20) -> list[KernelPast]:
         """List kernels with their one best outcome, the newest first.
@@ -117,7 +119,12 @@ class KnowledgeBase:
         Args:
             name: Only those of this name, or whose identity begins with it; empty for all.
         """
-        return self.store.read(lambda t: census.kernels(t, name, limit))
+
+        def look_up(t: Transaction) -> list[KernelPast]:
+            found = (self._history.past(t, identity, 1, 0) for identity in census.kernels(t, name, limit))
+            return [p for p in found if p is not None]
+
+        return self.store.read(look_up)
 
     def states(self, identity: str) -> list[State]:
         """List the states that a kernel was seen in."""
@@ -143,7 +150,7 @@ class KnowledgeBase:
 
         def look_up(t: Transaction) -> list[SimilarKernel]:
             found = [(cosine, identity) for cosine, identity in nearest if identity != left_out][:limit]
-            looked_up = [(cosine, retrieve.glimpse(t, identity, device)) for cosine, identity in found]
+            looked_up = [(cosine, self._history.glimpse(t, identity, device)) for cosine, identity in found]
             return [SimilarKernel(cosine, p) for cosine, p in looked_up if p is not None]
 
         return self.store.read(look_up)

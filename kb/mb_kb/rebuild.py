@@ -92,7 +92,7 @@ def _compare(t: Transaction, sums: tally.Tally, problems: list[str]) -> int:
     for key, row in sums.rows():
         counted += 1
         raw = t.get(key)
-        stored = None if raw is None else tally.decode(key, raw)
+        stored = _stored(key, raw)
         if isinstance(stored, tally.Kernel) and isinstance(row, tally.Kernel):
             row.feature = stored.feature  # given by the vectors, not by the log
         if stored != row:
@@ -101,10 +101,18 @@ def _compare(t: Transaction, sums: tally.Tally, problems: list[str]) -> int:
     if there != counted:
         problems.append(f"the derived tables hold {there} rows, a recount gives {counted}")
     for number, identity in append.vectors(t):
-        raw = t.get(keys.KERNEL + identity)
-        if raw is None or tally.kernel(raw).feature != number:
+        key = keys.KERNEL + identity
+        owner = _stored(key, t.get(key))
+        if not isinstance(owner, tally.Kernel) or owner.feature != number:
             problems.append(f"vector {number} belongs to no kernel")
     return counted
+
+
+def _stored(key: bytes, raw: bytes | None) -> tally.Derived | None:
+    try:
+        return None if raw is None else tally.decode(key, raw)
+    except msgspec.DecodeError:
+        return None
 
 
 def _log(t: Transaction) -> Iterator[tuple[int, bytes, records.Row | msgspec.DecodeError]]:

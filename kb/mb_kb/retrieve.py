@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from mb_kb import blend, keys, records, tally
 from mb_kb.store import Transaction
-from mb_kb.views import ActionValue, Attempt, Constraint, Elite, KernelPast, Origin
+from mb_kb.views import ActionValue, Constraint, Elite, Origin
 from mb_targets.model import Action, Speedup, State
 
 MOST_ROWS = 4096  # read of one level of one table
@@ -26,10 +25,13 @@ def scan(t: Transaction, prefix: bytes, most: int | None = MOST_ROWS) -> Iterato
         yield key[length:], value
 
 
-def row_at(t: Transaction, sequence: int) -> records.Row | None:
-    """Read one outcome by its number."""
-    raw = t.get(keys.sequence_key(sequence))
-    return None if raw is None else records.decode(raw[16:])
+def row_at(t: Transaction, sequence: int) -> records.Row:
+    """Read one outcome by its number.
+
+    Raises:
+        msgspec.DecodeError: It is not there, or it is no outcome.
+    """
+    return records.decode((t.get(keys.sequence_key(sequence)) or b"")[16:])
 
 
 def actions(t: Transaction, state: State) -> list[ActionValue]:
@@ -59,54 +61,12 @@ def constraints(t: Transaction, state: State) -> list[Constraint]:
     return [found[tail] for *_, tail in sorted(order)]
 
 
-def past(t: Transaction, identity: bytes, best: int, newest: int, device: str = "") -> KernelPast | None:
-    """Sum up a kernel, with this many of its best and newest outcomes; a device restricts the best ones."""
-    raw = t.get(keys.KERNEL + identity)
-    if raw is None:
-        return None
-    k = tally.kernel(raw)
-    latest = _newest(t, identity, newest)
-    winners = _own_winners(t, identity, device, best)
-    return KernelPast(
-        k.identity or identity.hex(),
-        k.name,
-        k.target,
-        k.count,
-        k.refused,
-        k.gains,
-        tuple(Counter(k.failures).most_common()),
-        k.last,
-        tuple(attempt(r) for w in winners if (r := row_at(t, w.sequence))),
-        tuple(map(attempt, latest)),
-    )
-
-
-def glimpse(t: Transaction, identity: bytes, device: str) -> KernelPast | None:
-    """Sum up a kernel with its one best outcome, or its newest where nothing won."""
-    found = past(t, identity, 1, 0, device)
-    return found if found is None or found.best else past(t, identity, 0, 1)
-
-
-def attempt(row: records.Row) -> Attempt:
-    """Put an outcome in short."""
-    return Attempt(
-        " + ".join([f"{name}({', '.join(parameters)})" for name, parameters in row.chain]),
-        row.state.device,
-        None if row.total is None else Speedup(*row.total.speedup),
-        bool(row.chain) and records.gain(row),
-        row.verdict.failure,
-        row.note,
-        row.provenance.created,
-        row.provenance.variant,
-    )
-
-
 def own_elites(t: Transaction, identity: bytes, device: str, limit: int, similarity: float) -> list[Elite]:
     """List a kernel's winning chains, those of this device first."""
     origin: Origin = "same kernel" if similarity == 1.0 else "similar kernel"
-    here = _elites(t, _own_winners(t, identity, device, limit), origin, similarity)
+    here = _elites(t, own_winners(t, identity, device, limit), origin, similarity)
     if len(here) < limit:
-        elsewhere = _elites(t, _own_winners(t, identity, "", limit), origin, similarity)
+        elsewhere = _elites(t, own_winners(t, identity, "", limit), origin, similarity)
         here += [e for e in elsewhere if e.device != device]
     return here[:limit]
 
@@ -115,6 +75,19 @@ def winners(t: Transaction, state: State, limit: int) -> list[Elite]:
     """List the winning chains of this very state, best first."""
     raw = t.get(keys.ELITE + keys.ANY_KERNEL + keys.pack(state)[keys.EXACT])
     return [] if raw is None else _elites(t, tally.winners(raw).rows[:limit], "same state", 0.0)
+
+
+def own_winners(t: Transaction, identity: bytes, device: str, limit: int) -> list[tally.Winner]:
+    """List a kernel's wins, the best of each device first; on one device only where one is named."""
+    if not limit:
+        return []
+    if device:
+        raw = t.get(keys.ELITE + keys.ONE_KERNEL + identity + keys.device_key(device))
+        return [] if raw is None else tally.winners(raw).rows[:limit]
+    groups = [tally.winners(raw).rows for _, raw in scan(t, keys.ELITE + keys.ONE_KERNEL + identity)]
+    firsts = sorted((g[0] for g in groups if g), key=lambda w: w.rank)
+    rest = sorted((w for g in groups for w in g[1:]), key=lambda w: w.rank)
+    return (firsts + rest)[:limit]
 
 
 def state_elites(t: Transaction, state: State, limit: int) -> Iterator[Elite]:
@@ -134,49 +107,18 @@ def distinct(elites: Sequence[Elite], limit: int) -> list[Elite]:
     return list(seen.values())[:limit]
 
 
-def _own_winners(t: Transaction, identity: bytes, device: str, limit: int) -> list[tally.Winner]:
-    if not limit:
-        return []
-    if device:
-        raw = t.get(keys.ELITE + keys.ONE_KERNEL + identity + device.encode())
-        return [] if raw is None else tally.winners(raw).rows[:limit]
-    groups = [tally.winners(raw).rows for _, raw in scan(t, keys.ELITE + keys.ONE_KERNEL + identity)]
-    firsts = sorted((g[0] for g in groups if g), key=lambda w: w.rank)
-    rest = sorted((w for g in groups for w in g[1:]), key=lambda w: w.rank)
-    return (firsts + rest)[:limit]
-
-
-def _newest(t: Transaction, identity: bytes, limit: int) -> list[records.Row]:
-    """Read a kernel's newest outcomes: ids begin with the time, so they are the last of its index."""
-    if not limit:
-        return []
-    prefix = keys.SOURCE + identity
-    c = t.cursor()
-    found = c.prev() if c.set_range(keys.after(prefix)) else c.last()
-    rows: list[records.Row] = []
-    while found and len(rows) < limit and c.key()[:17] == prefix:
-        row = row_at(t, int.from_bytes(c.value(), "big"))
-        if row is not None:
-            rows.append(row)
-        found = c.prev()
-    return rows
-
-
 def _elites(t: Transaction, rows: Sequence[tally.Winner], origin: Origin, similarity: float) -> list[Elite]:
-    found: list[Elite] = []
-    for w in rows:
-        row = row_at(t, w.sequence)
-        if row is not None:
-            found.append(
-                Elite(
-                    records.chain(row),
-                    Speedup(w.value, w.low, w.high),
-                    origin,
-                    row.kernel,
-                    row.identity,
-                    row.state.device,
-                    similarity,
-                    row.provenance.variant,
-                )
-            )
-    return found
+    return [
+        Elite(
+            records.chain(row),
+            Speedup(w.value, w.low, w.high),
+            origin,
+            row.kernel,
+            row.identity,
+            row.state.device,
+            similarity,
+            row.provenance.variant,
+        )
+        for w in rows
+        for row in (row_at(t, w.sequence),)
+    ]

@@ -17,7 +17,7 @@ from mb_kb import keys
 from mb_kb.append import FEATURE, clamp, vector_row
 from mb_kb.store import Store, Transaction
 
-EXAMINED = 200  # kernels that the exact pass looks at
+EXAMINED = 128  # kernels that the exact pass looks at
 REMEMBERED = 512  # answers kept
 
 STEPS = (1, 2, 3, 5, 9, 17, 33, 65)  # the count at which each step begins

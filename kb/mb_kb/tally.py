@@ -206,7 +206,7 @@ class Tally:
             value, low, high = row.total.speedup
             w = Winner(low, value, high, id_, sequence, keys.chain_key(row.chain))
             self._winners.setdefault(prefixes, []).append(w)
-            own = keys.identity_key(row.identity) + row.state.device.encode()
+            own = keys.identity_key(row.identity) + keys.device_key(row.state.device)
             self._own_winners.setdefault(own, []).append(w)
 
     def rows(self) -> Iterator[tuple[bytes, Derived]]:
