@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mb_agent.confine import confine
+
 PASSED = (
     "CUDA_VISIBLE_DEVICES",
     "LD_LIBRARY_PATH",
@@ -31,10 +33,12 @@ PASSED = (
 )
 """Variables of the user's that reach a child: those that drivers are found by."""
 
+DEVICES = ("null", "zero", "shm", "nvidia*", "dri", "kfd", "dxg", "kgsl-3d0", "mali0")
+"""What a runtime may write to under /dev."""
+
 FILE_BYTES = 4 << 30
 CPU_SECONDS = 4 * 3600
 _PR_SET_PDEATHSIG = 1
-_PR_SET_NO_NEW_PRIVS = 38
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -121,7 +125,6 @@ def enter() -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(os.environ.pop("MODELBLASTER_PARENT", "0")):
         sys.exit(1)  # the parent was gone before the promise was made
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     for limit, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
@@ -131,6 +134,7 @@ def enter() -> None:
         _, hard = resource.getrlimit(limit)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (allowed, allowed))
+    confine([Path.cwd(), *(path for pattern in DEVICES for path in Path("/dev").glob(pattern))])
 
 
 def _memory_limit() -> int:
