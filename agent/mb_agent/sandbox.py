@@ -30,8 +30,9 @@ PASSED = (
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES",
     "OCL_ICD_VENDORS",
+    "PYTHONPATH",
 )
-"""Variables of the user's that reach a child: those that drivers are found by."""
+"""Variables of the user's that reach a child: those that drivers and our own packages are found by."""
 
 DEVICES = ("null", "zero", "shm", "nvidia*", "dri", "kfd", "dxg", "kgsl-3d0", "mali0")
 """What a runtime may write to under /dev."""

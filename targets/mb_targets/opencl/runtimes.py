@@ -34,6 +34,10 @@ _NAMES: tuple[tuple[str, str, Literal["cpu", "gpu"]], ...] = (
     ("rusticl", "rusticl", "gpu"),
     ("mesaopencl", "clover", "gpu"),
 )
+_DRIVER_FOLDERS = (
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64",
+    "/usr/lib/wsl/lib",
+)  # fmt: skip
 _NODES = ("nvidiactl", "kfd", "dxg", "kgsl-3d0", "mali0", "dri/renderD128", "dri/renderD129")
 
 
@@ -57,6 +61,8 @@ class Runtime:
 def installed() -> list[Runtime]:
     """List every usable runtime, the one to prefer first: GPUs, the pip CPU runtime, then Debian's PoCL."""
     found = _registered()
+    if not any(r.name == "nvidia" for r in found):
+        found += _unregistered_nvidia()
     library = pip_intel()
     if library is not None:
         found.insert(0, Runtime("intel", "cpu", str(library), "pip"))
@@ -181,6 +187,13 @@ def _registered() -> list[Runtime]:
         name, kind = next(((n, k) for key, n, k in _NAMES if key in library.lower()), (file.stem, "gpu"))
         found.append(Runtime(name, "cpu" if kind == "cpu" else "gpu", library, str(file)))
     return found
+
+
+def _unregistered_nvidia() -> list[Runtime]:
+    """Find the driver's library in containers that mount it without registering it."""
+    folders = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")), *_DRIVER_FOLDERS]
+    library = next((f for f in (Path(d) / "libnvidia-opencl.so.1" for d in folders) if f.exists()), None)
+    return [Runtime("nvidia", "gpu", str(library), "not registered")] if library else []
 
 
 def _missing(wanted: str, there: Sequence[Runtime]) -> str:
