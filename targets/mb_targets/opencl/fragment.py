@@ -112,9 +112,11 @@ def merge(fragments: Iterable[Fragment]) -> Fragment:
     listed = list(fragments)
     merged = listed[-1]
     for part in reversed(listed[:-1]):
-        symbols = dict(merged.symbols)
-        for name, said in part.symbols.items():
-            symbols[name] = _over(said, symbols.get(name, SymbolPart()))
+        nothing = SymbolPart()
+        symbols = {
+            name: _over(part.symbols.get(name, nothing), merged.symbols.get(name, nothing))
+            for name in [*part.symbols, *(n for n in merged.symbols if n not in part.symbols)]
+        }
         merged = Fragment(
             origin=part.origin if part.global_size is not None else merged.origin,
             global_size=part.global_size if part.global_size is not None else merged.global_size,
