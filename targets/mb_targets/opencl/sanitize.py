@@ -33,6 +33,10 @@ _SHARING = re.compile(
     r"\b(?:(?:__)?local|\w*barrier|atom(?:ic)?_\w+|work_group_\w+|sub_group_\w+|mem_fence)\b"
 )
 _ARRAY = re.compile(r"\b(?!return\b|else\b|case\b|goto\b)[A-Za-z_]\w*\s+\w+\s*\[[^\]]*\]\s*[;=,\[]")
+_NO_VALUE = re.compile(
+    r"\b(?:u?(?:char|short|int|long)|float|double|half|bool|size_t)\d*\s+"
+    r"(?:(?:[^;{}()]*,\s*)?\w+\s*;|\w+\s*,\s*\w+\s*[;,=])"
+)
 _ID = re.compile(r"get_\w+_(?:id|size|groups)$|get_num_groups$")
 _PACKED = {
     "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
@@ -43,13 +47,16 @@ _PACKED = {
 def called_for(kernel: Kernel, variant: Variant) -> tuple[str, ...]:
     """Name the checks that a variant's constructs call for.
 
-    All of them where items can meet (local memory, barriers, atomics, another launch, another mapping of work
-    to items), and where there are private arrays, which no guard page watches; otherwise none.
+    Bounds and races where items can meet (local memory, barriers, atomics, another launch, another mapping of
+    work to items), and where there are private arrays, which no guard page watches; otherwise none. With them,
+    uninitialised reads where anything starts without a value: poisoned outputs show the rest.
     """
     text = without_comments(variant.source)
     meets = _SHARING.search(text) is not None or _ARRAY.search(text) is not None
     moved = variant.launch is not None or _mapping(kernel.source) != _mapping(variant.source)
-    return tuple(_FLAGS) if meets or moved else ()
+    if not meets and not moved:
+        return ()
+    return tuple(_FLAGS) if meets or _NO_VALUE.search(text) else (MEMORY, RACES)
 
 
 def run(

@@ -140,9 +140,15 @@ def test_constructs_by_which_items_meet_call_for_every_check(line):
     assert called_for(GOOD.replace("  int i", f"  {line}\n  int i")) == ALL
 
 
-def test_other_mapping_calls_for_every_check():
-    assert called_for(GOOD.replace("get_global_id(0)", "4 * get_global_id(0)")) == ALL
+def test_other_mapping_calls_for_bounds_and_races():
+    assert called_for(GOOD.replace("get_global_id(0)", "4 * get_global_id(0)")) == (MEMORY, RACES)
 
 
-def test_other_launch_calls_for_every_check():
-    assert called_for(GOOD, launch=LaunchChange(("G0",), (64,))) == ALL
+def test_other_launch_calls_for_bounds_and_races():
+    assert called_for(GOOD, launch=LaunchChange(("G0",), (64,))) == (MEMORY, RACES)
+
+
+@pytest.mark.parametrize("line", ["float t;", "int a = 1, b;", "float4 t, u = 0;"])
+def test_other_launch_with_a_variable_without_a_value_calls_for_every_check(line):
+    source = GOOD.replace("  int i", f"  {line}\n  int i")
+    assert called_for(source, launch=LaunchChange(("G0",), (64,))) == ALL
