@@ -132,7 +132,7 @@ class Bench:
             first = Contender(rival.side, rival.handle, launch)
         launch = oracle.launch(case.sizes, case.fill, candidate.variant.launch)
         second = Contender(candidate.side, candidate.handle, launch)
-        return race(first, second, case.shared[0], clock_of(device), turns, stop)
+        return race(first, second, case.shared(0), clock_of(device), turns, stop)
 
     def close(self) -> None:
         """Kill every process at once; may be called from any thread."""

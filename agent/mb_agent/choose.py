@@ -175,4 +175,3 @@ def beam(nodes: Sequence[Node]) -> list[Node]:
 MakePolicy = Callable[[Advice, random.Random], Policy]
 
 POLICIES: Mapping[str, MakePolicy] = MappingProxyType({"built-in": BuiltIn})
-

@@ -164,6 +164,19 @@ def perturbed(spec: LaunchSpec, buffers: Mapping[str, Values], seed: int) -> dic
     return result
 
 
+def changed(spec: LaunchSpec, buffers: Mapping[str, Values], share: float) -> dict[str, Values]:
+    """Change a share of the floating-point inputs, chosen at random, by much more than rounding."""
+    result = dict(buffers)
+    for argument in spec.arguments:
+        values = buffers.get(argument.name)
+        if values is None or argument.role == "out" or values.dtype.kind != "f":
+            continue
+        rng = np.random.default_rng([int(1 / share), zlib.crc32(argument.name.encode())])
+        chosen = rng.random(values.size) < share
+        result[argument.name] = np.where(chosen, values.astype(np.float64) * 1.5, values).astype(values.dtype)
+    return result
+
+
 def as_bytes(buffers: Mapping[str, Values]) -> dict[str, memoryview]:
     """Give the buffers' own memory."""
     return {name: values.data for name, values in buffers.items()}

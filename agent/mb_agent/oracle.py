@@ -6,8 +6,9 @@ candidate's worker is sent inputs and nothing else.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from mb_agent import inputs as make_inputs
 from mb_agent.errors import AgentError, OriginalRefused
-from mb_agent.inputs import POISONS, Fill, Values, as_bytes
-from mb_agent.tolerance import Expected, Mask, expect, written_by
+from mb_agent.inputs import Fill, Values, as_bytes, poisoned
+from mb_agent.tolerance import Expected, Mask, expect, unwritten, written_by
 from mb_agent.worker import SharedInputs, WorkerProcess, share
 from mb_targets.concrete import concretize
 from mb_targets.errors import RunError, TargetError
@@ -24,6 +25,9 @@ from mb_targets.model import Argument, Kernel, LaunchChange, LaunchSpec, Precisi
 from mb_targets.protocol import Launch, Target
 
 SHAKES = 3
+# Past this, one run more or less is felt.
+LARGE_BYTES = 1 << 22
+SHARES_CHANGED = (1 / 64, 1 / 4096, 1 / 262144)
 # Past this many work items, and buffer bytes, the float64 evaluation costs more than it tells.
 REFERENCE_ITEMS = 1 << 17
 REFERENCE_BYTES = 1 << 22
@@ -31,13 +35,11 @@ REFERENCE_BYTES = 1 << 22
 Sizes = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Case:
     """One set of inputs with what the original makes of it.
 
     Attributes:
-        before: Initial values of the written buffers, one mapping a poison.
-        shared: The initial bytes as workers read them, one a poison.
         expected: By output.
         seconds: What one run of the original took, with everything around it.
     """
@@ -45,14 +47,23 @@ class Case:
     sizes: Sizes
     fill: Fill
     launch: Launch
-    before: tuple[Mapping[str, Values], ...]
-    shared: tuple[SharedInputs, ...]
     expected: Mapping[str, Expected]
     seconds: float
+    _buffers: dict[str, Values]
+    _shared: dict[int, SharedInputs]
 
-    def __str__(self) -> str:
-        """Write it as evidence shows it."""
-        return f"{', '.join(f'{k}={v:g}' for k, v in self.sizes.items())}; {self.fill}"
+    def before(self, name: str, poison: int) -> Values:
+        """Give what an output holds before a run."""
+        values = self._buffers[name]
+        argument = self.expected[name].argument
+        return values if argument.role != "out" else poisoned(argument.dtype, values.size, poison)
+
+    def shared(self, poison: int) -> SharedInputs:
+        """Give the initial bytes as workers read them."""
+        if poison not in self._shared:
+            outputs = {name: self.before(name, poison) for name in self.expected}
+            self._shared[poison] = share(as_bytes({**self._buffers, **outputs}))
+        return self._shared[poison]
 
 
 class Oracle:
@@ -87,6 +98,7 @@ class Oracle:
         self._folder = folder
         self._clock = clock
         self._cases: dict[tuple[tuple[tuple[str, float], ...], Fill], Case | str] = {}
+        self._fans: dict[tuple[tuple[str, float], ...], float] = {}
         self._handle = self._build()
 
     @property
@@ -139,7 +151,7 @@ class Oracle:
         case = self.case(sizes, fill)
         if isinstance(case, str):
             raise OriginalRefused(f"{self.kernel.name} cannot be optimized: {case} at {dict(sizes)}")
-        again = self._run(case.launch, case.shared[0])
+        again = self._run(case.launch, case.shared(0))
         for name, expected in case.expected.items():
             if again[name].tobytes() != expected.original.tobytes():
                 raise OriginalRefused(
@@ -151,32 +163,31 @@ class Oracle:
         return self.side.build(self.original, self.spec.options, self._folder)
 
     def _work_out(self, sizes: Sizes, fill: Fill) -> Case:
-        started = self._clock()
         launch = self.launch(sizes, fill)
-        buffers = [make_inputs.make(self.spec, launch, fill, p) for p in range(POISONS)]
-        shared = tuple(share(as_bytes(b)) for b in buffers)
-        results = [self._run(launch, s) for s in shared]
-        seconds = (self._clock() - started) / POISONS
+        buffers = make_inputs.make(self.spec, launch, fill)
+        shared = share(as_bytes(buffers))
+        started = self._clock()
+        result = self._run(launch, shared)
+        seconds = self._clock() - started
         outputs = [a for a in self.spec.arguments if a.name in launch.written]
-        written = self._written(outputs, buffers, results)
-        shaken = self._shaken(launch, buffers[0], fill.seed)
-        reference = self._reference(launch, buffers[0])
-        reduced = self._reduced(launch, outputs)
+        written = self._written(launch, outputs, buffers, result)
+        shaken = self._shaken(launch, buffers, fill.seed)
+        reference = self._reference(launch, buffers)
+        reduced = self._fan_in(sizes, launch, buffers, result)
         expected = {
             a.name: expect(
                 a,
-                results[0][a.name],
+                result[a.name],
                 written[a.name],
                 reference.get(a.name),
                 [s[a.name] for s in shaken],
                 self.precision,
-                reduced * (results[0][a.name].size if a.fold else 1),
+                reduced * (result[a.name].size if a.fold else 1),
                 self.spec.tolerance,
             )
             for a in outputs
         }
-        before = tuple({a.name: b[a.name] for a in outputs} for b in buffers)
-        return Case(dict(sizes), fill, launch, before, shared, expected, seconds)
+        return Case(dict(sizes), fill, launch, expected, seconds, buffers, {0: shared})
 
     def _run(self, launch: Launch, shared: SharedInputs) -> dict[str, Values]:
         result = self.side.run(self.handle, launch, shared, limit=30.0)
@@ -192,31 +203,53 @@ class Oracle:
 
     def _written(
         self,
-        outputs: list[Argument],
-        buffers: list[dict[str, Values]],
-        results: list[dict[str, Values]],
+        launch: Launch,
+        outputs: Sequence[Argument],
+        buffers: Mapping[str, Values],
+        result: Mapping[str, Values],
     ) -> dict[str, Mask]:
-        masks: dict[str, Mask] = {}
-        for argument in outputs:
-            name = argument.name
-            if argument.role != "out":
-                masks[name] = np.ones(results[0][name].size, dtype=np.bool_)
-                continue
-            pairs = [(b[name], r[name]) for b, r in zip(buffers, results, strict=True)]
-            masks[name], depends = written_by(pairs[0], pairs[1])
+        """Find what the original writes; a second run over another poison only where poison is left."""
+        masks = {a.name: np.ones(result[a.name].size, dtype=np.bool_) for a in outputs}
+        poisons = {a.name: buffers[a.name] for a in outputs if a.role == "out"}
+        if all(not unwritten(p, result[n]).any() for n, p in poisons.items()) and _large(launch):
+            return masks
+        others = {a.name: poisoned(a.dtype, poisons[a.name].size, 1) for a in outputs if a.name in poisons}
+        again = self._run(launch, share(as_bytes({**buffers, **others})))
+        for name, poison in poisons.items():
+            masks[name], depends = written_by((poison, result[name]), (others[name], again[name]))
             if depends.any():
                 raise OriginalRefused(
-                    f"{self.kernel.name} reads {name} before it writes it (at "
-                    f"{int(np.argmax(depends))}), or is not deterministic: if it is meant to read it, give it "
-                    "as inout"
+                    f"{self.kernel.name} reads {name} before it writes it (at {int(np.argmax(depends))}), or "
+                    "is not deterministic: if it is meant to read it, give it as inout"
                 )
         return masks
 
     def _shaken(self, launch: Launch, buffers: Mapping[str, Values], seed: int) -> list[dict[str, Values]]:
         if self.precision == "bitwise" or not any(a.dtype[0] == "f" for a in self.spec.arguments):
             return []
-        moved = [make_inputs.perturbed(self.spec, buffers, seed + k) for k in range(1, SHAKES + 1)]
+        draws = 1 if _large(launch) else SHAKES  # where there are many elements, one draw says enough
+        moved = [make_inputs.perturbed(self.spec, buffers, seed + k) for k in range(1, draws + 1)]
         return [self._run(launch, share(as_bytes(m))) for m in moved]
+
+    def _fan_in(
+        self, sizes: Sizes, launch: Launch, buffers: Mapping[str, Values], result: Mapping[str, Values]
+    ) -> float:
+        """Measure how many inputs meet in one output: change a few inputs and see how many outputs move.
+
+        Where a share q of the inputs changes, an output of n inputs stays as it was with probability (1-q)^n.
+        """
+        key = tuple(sorted(sizes.items()))
+        if key not in self._fans:
+            self._fans[key] = 1.0
+            for share_changed in SHARES_CHANGED:
+                changed = make_inputs.changed(self.spec, buffers, share_changed)
+                moved = self._run(launch, share(as_bytes(changed)))
+                same = min((float(np.mean(r == result[n])) for n, r in moved.items() if r.size), default=1.0)
+                if same > 0.02:
+                    self._fans[key] = max(1.0, math.log(same) / math.log1p(-share_changed))
+                    break
+                self._fans[key] = 4 / share_changed
+        return self._fans[key]
 
     def _reference(self, launch: Launch, buffers: Mapping[str, Values]) -> Mapping[str, Values]:
         items = int(np.prod(launch.global_size))
@@ -229,12 +262,6 @@ class Oracle:
             return {}
         return found
 
-    def _reduced(self, launch: Launch, outputs: list[Argument]) -> float:
-        """Estimate how many inputs meet in one output element."""
-        taken = sum(
-            launch.buffers[a.name] // make_inputs.dtype_of(launch, a.name).itemsize
-            for a in self.spec.arguments
-            if a.name in launch.buffers and a.role != "out"
-        )
-        given = sum(launch.buffers[a.name] // make_inputs.dtype_of(launch, a.name).itemsize for a in outputs)
-        return max(1.0, taken / max(1, given))
+
+def _large(launch: Launch) -> bool:
+    return sum(launch.buffers.values()) > LARGE_BYTES

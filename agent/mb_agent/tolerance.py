@@ -3,9 +3,9 @@
 No constant decides. The bound of an element has three parts: a multiple of the ORIGINAL's own error against
 the float64 evaluation on the same input; a multiple of how much the original's output moves when its inputs
 move by one unit in the last place, which is the rounding that any order of evaluation has; and a few units in
-the last place of the result. Errors are taken over an element's neighbours and over blocks of elements of like
-magnitude, so that one lucky element does not refuse a good candidate; an element that the original resolves may
-still not be lost.
+the last place of the result. Errors are taken over an element's neighbours and over blocks of elements of
+like magnitude, so that one lucky element does not refuse a good candidate; an element that the original
+resolves may still not be lost.
 ``docs/decisions/0004-verification.md`` gives the figures behind the multiples.
 """
 
@@ -26,6 +26,7 @@ OWN = 4.0
 SHAKEN = 4.0
 ULPS = 4.0
 BLOCK = 64
+SAMPLE = 1 << 16
 # Neighbours on each side whose errors count as one's own: where terms cancel, an element's own error is luck.
 NEIGHBOURS = 8
 # An element that the original resolves may not be lost altogether, whatever its neighbours' errors are.
@@ -65,6 +66,7 @@ class Expected:
         bound: Largest allowed difference, an element each.
         norm: Largest allowed root mean square of the differences.
         basis: What the bound was derived from.
+        share: The original's own error in units of the bound.
     """
 
     argument: Argument
@@ -74,6 +76,7 @@ class Expected:
     bound: Floats | None
     norm: float
     basis: str
+    share: float = 0.0
 
 
 def expect(
@@ -100,42 +103,57 @@ def expect(
     """
     if original.dtype.kind != "f" or precision == "bitwise":
         return Expected(argument, original, written, None, None, 0.0, "equality")
-    eps = float(np.finfo(original.dtype.name).eps)
+    kind = np.finfo(original.dtype.name)
+    eps = float(kind.eps)
     own_times, ulps = _ALLOWED[precision]
     plain = _view(argument, original, written)
-    # A candidate may be as inexact as plain sequential accumulation in the same type.
+    # A candidate may be as inexact as plain sequential accumulation in the same type, whose rounding errors
+    # grow with the square root of the terms.
     times = SHAKEN * ulps * max(1.0, reduced**0.5 / 4)
     with np.errstate(invalid="ignore", over="ignore"):
-        moved = [_distance(_view(argument, s, written), plain) for s in shaken]
-        noise = np.median(moved, axis=0) if moved else np.zeros_like(plain)
-        around = _around(np.max(moved, axis=0)) if moved else noise
-        floor = times * np.maximum(around, _by_magnitude(noise, plain, 0.98))
-        floor = floor + ULPS * ulps * eps * np.abs(plain)
+        noise, typical = _noise([_distance(_view(argument, s, written), plain) for s in shaken], plain)
+        floor = times * (noise + eps * np.abs(plain))
         if argument.fold:
             # Each partial result is itself rounded once.
-            floor = floor + ULPS * ulps * eps * float(np.linalg.norm(_finite(original[written])))
-        truth, own, basis = plain, np.zeros_like(plain), "the original's values and its rounding noise"
-        if reference is not None:
-            exact = _view(argument, reference.astype(np.float64).reshape(-1), written)
-            error = _distance(exact, plain)
-            if np.array_equal(np.isfinite(exact), np.isfinite(plain)) and np.all(
-                error <= ABSURD * floor + eps
-            ):
-                truth, own = exact, error
-                basis = "the original's own error against a float64 evaluation, and its rounding noise"
-        exactly = reference is not None and not own.any() and _whole(plain)
-        bound = own_times * np.maximum(_around(own), _by_magnitude(own, truth, 1.0)) + (
-            ULPS * eps * np.abs(plain) if exactly and truth is not plain else floor
-        )
+            floor = floor + SHAKEN * ulps * eps * float(np.linalg.norm(_finite(original[written])))
+        truth, own = _trusted(argument, plain, written, reference, ABSURD * floor + eps)
+        basis = "its rounding noise"
+        if truth is not plain:
+            basis = f"the original's own error against a float64 evaluation, and {basis}"
+            if not own.any() and _whole(plain):
+                floor = ULPS * eps * np.abs(plain)  # exact arithmetic is exact in any order
+        bound = own_times * np.maximum(_around(own), _by_magnitude(own, truth, 1.0)) + floor
         size = np.abs(truth)
-        bound = np.minimum(bound, np.maximum(KEPT * size, 16 * times * np.maximum(own, noise)))
+        bound = np.minimum(bound, np.maximum(KEPT * size, 16 * times * np.maximum(own, typical)))
         if tolerance:
             bound = np.maximum(bound, tolerance * size)
             basis += f", and the {tolerance:g} that the launch allows"
         # Results below the smallest normal number may be flushed to zero.
-        bound = np.maximum(bound, float(np.finfo(original.dtype.name).tiny))
+        bound = np.maximum(bound, float(kind.tiny))
         norm = max(_rms(own) * own_times + _rms(floor), _rms(bound) if tolerance else 0.0)
-    return Expected(argument, original, written, truth, bound, norm, basis)
+    share = float(np.max(own / bound)) if own.size else 0.0
+    return Expected(argument, original, written, truth, bound, norm, basis, share)
+
+
+def _noise(moved: Sequence[Floats], plain: Floats) -> tuple[Floats, Floats]:
+    """Give the rounding noise about each element, by neighbours and by like magnitude, and its own."""
+    if not moved:
+        return np.zeros_like(plain), np.zeros_like(plain)
+    typical: Floats = np.median(moved, axis=0) if len(moved) > 1 else moved[0]
+    most: Floats = np.max(moved, axis=0) if len(moved) > 1 else moved[0]
+    return np.maximum(_around(most), _by_magnitude(typical, plain, 0.98)), typical
+
+
+def _trusted(
+    argument: Argument, plain: Floats, written: Mask, reference: Values | None, absurd: Floats
+) -> tuple[Floats, Floats]:
+    """Give what is true and the original's own error; without a good reference, itself and 0."""
+    if reference is not None:
+        exact = _view(argument, reference.astype(np.float64).reshape(-1), written)
+        error = _distance(exact, plain)
+        if np.array_equal(np.isfinite(exact), np.isfinite(plain)) and np.all(error <= absurd):
+            return exact, error
+    return plain, np.zeros_like(plain)
 
 
 def compare(expected: Expected, got: Values, before: Values) -> tuple[float, Mismatch | None]:
@@ -148,6 +166,8 @@ def compare(expected: Expected, got: Values, before: Values) -> tuple[float, Mis
     """
     if got.dtype != expected.original.dtype or got.size != expected.original.size:
         return float("inf"), Mismatch(-1, f"{got.dtype} x {got.size}", f"{expected.original.size}")
+    if expected.written.all() and np.array_equal(_bits(got), _bits(expected.original)):
+        return expected.share, None
     untouched = _first(~expected.written & (_bits(got) != _bits(before)))
     if untouched is not None:
         return float("inf"), Mismatch(untouched, str(got[untouched]), "not written")
@@ -170,13 +190,19 @@ def compare(expected: Expected, got: Values, before: Values) -> tuple[float, Mis
     return (spread, _at(expected, got, worst)) if spread > 1.0 and error.size >= BLOCK else (largest, None)
 
 
+def unwritten(poison: Values, result: Values) -> Mask:
+    """Find the elements that still hold their poison."""
+    same: Mask = _bits(poison) == _bits(result)
+    return same
+
+
 def written_by(first: tuple[Values, Values], second: tuple[Values, Values]) -> tuple[Mask, Mask]:
     """Find what a kernel wrote from two runs over different poisons, each given as (poison, result).
 
     Returns:
         The elements written, and those whose result depends on what the buffer held before.
     """
-    kept = (_bits(first[0]) == _bits(first[1])) & (_bits(second[0]) == _bits(second[1]))
+    kept = unwritten(*first) & unwritten(*second)
     depends = ~kept & (_bits(first[1]) != _bits(second[1]))
     return ~kept, depends
 
@@ -202,30 +228,30 @@ def _view(argument: Argument, values: Values, written: Mask) -> Floats:
 
 def _by_magnitude(error: Floats, values: Floats, quantile: float) -> Floats:
     """Spread errors over blocks of elements of like magnitude; larger elements inherit from smaller ones."""
-    n = error.size
-    if not n or not error.any():
+    if not error.any():
         return error
-    order = np.argsort(np.abs(values), kind="stable")
-    width = max(BLOCK, -(-n // BLOCK))
-    starts = np.arange(0, n, width)
-    if n - starts[-1] < BLOCK and starts.size > 1:
-        starts = starts[:-1]
-    ends = np.append(starts[1:], n)
-    sorted_error = error[order]
-    tops = [
-        float(np.quantile(sorted_error[a:b], quantile, method="higher"))
-        for a, b in zip(starts, ends, strict=True)
-    ]
-    result = np.empty_like(error)
-    result[order] = np.repeat(np.maximum.accumulate(tops), ends - starts)
-    return result
+    stride = -(-error.size // SAMPLE)
+    size = np.abs(values)
+    sample, seen = size[::stride], error[::stride]
+    order = np.argsort(sample, kind="stable")
+    blocks = max(1, min(BLOCK, sample.size // BLOCK))
+    parts = np.array_split(order, blocks)
+    tops = [float(np.quantile(seen[part], quantile, method="higher")) for part in parts]
+    edges = [float(sample[part[0]]) for part in parts[1:]]
+    return np.maximum.accumulate(tops)[np.searchsorted(edges, size, side="right")]
 
 
 def _around(error: Floats) -> Floats:
     """Give each element the largest error among its neighbours."""
-    padded = np.pad(error, NEIGHBOURS)
-    windows: Floats = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1).max(axis=1)
-    return windows
+    result = error
+    reach = 1
+    while reach <= NEIGHBOURS:
+        wider = result.copy()
+        np.maximum(wider[reach:], result[:-reach], out=wider[reach:])
+        np.maximum(wider[:-reach], result[reach:], out=wider[:-reach])
+        result = wider
+        reach *= 2
+    return result
 
 
 def _distance(a: Floats, b: Floats) -> Floats:

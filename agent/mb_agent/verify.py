@@ -151,7 +151,7 @@ class Verifier:
         outputs = self._run(trial, case, launch, poison)
         for name, expected in case.expected.items():
             got = np.frombuffer(outputs[name], dtype_of(launch, name))
-            share, wrong = compare(expected, got, case.before[poison][name])
+            share, wrong = compare(expected, got, case.before(name, poison))
             trial.basis = expected.basis if expected.bound is not None else trial.basis
             if wrong is not None:
                 counter = CounterExample(str(fill), dict(sizes), name, wrong.index, wrong.got, wrong.expected)
@@ -192,7 +192,7 @@ class Verifier:
         limit = RUN_SECONDS + 20 * case.seconds
         try:
             result = trial.candidate.side.run(
-                trial.candidate.handle, launch, case.shared[poison], limit=limit
+                trial.candidate.handle, launch, case.shared(poison), limit=limit
             )
         except TimedOut:
             raise _Refused("time limit", f"not done after {limit:.0f} s ({where})") from None
@@ -288,6 +288,8 @@ def _special(verifier: Verifier, trial: Trial) -> Iterator[Check]:
 
 def _home(verifier: Verifier, trial: Trial) -> Iterator[Check]:
     """The user's own size, over the second poison."""
+    if verifier.plan.home == verifier.plan.screen:
+        return
     if verifier.attempt(trial, verifier.plan.home, Fill("uniform", trial.seed + 300), 1):
         yield Check("full size", True, 0.0, _sizes(verifier.plan.home))
 
@@ -325,7 +327,7 @@ def _sanitize(trial: Trial, name: str, oracle: Oracle, launch: Launch, case: Cas
     candidate = trial.candidate
     try:
         return candidate.side.sanitize(
-            name, candidate.variant, oracle.spec.options, launch, case.shared[0], limit=SANITIZE_SECONDS
+            name, candidate.variant, oracle.spec.options, launch, case.shared(0), limit=SANITIZE_SECONDS
         )
     except TimedOut:
         return None
