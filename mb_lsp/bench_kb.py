@@ -33,7 +33,7 @@ DEVICES_A_WORK = 4
 KERNELS_SHOWN = 200  # kernels of the documents that are open
 QUESTIONS = 2000
 JOBS = 50
-BATCH = 50_000  # outcomes in one transaction
+BATCH = 100_000  # outcomes in one transaction
 
 Q = TypeVar("Q")
 _FAMILIES = ("map", "reduction", "row statistics", "transpose", "stencil", "contraction", "scan", "gather")

@@ -67,7 +67,7 @@ def states(t: Transaction, identity: bytes) -> list[State]:
     """List the states of a kernel's outcomes; reads all of them."""
     seen: dict[State, None] = {}
     for _, number in scan(t, keys.SOURCE + identity, None):
-        seen[records.state(row_at(t, int.from_bytes(number, "big")))] = None
+        seen[records.state(row_at(t, int.from_bytes(number, "big")).state)] = None
     return list(seen)
 
 

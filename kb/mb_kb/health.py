@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import lmdb
@@ -73,8 +74,11 @@ def explain_os(error: OSError, path: Path) -> KnowledgeError:
 
 
 def _open(path: Path, map_bytes: int, readonly: bool) -> lmdb.Environment:
+    # A new file is made in the format that older readers know.
+    engine = lmdb.open if path.exists() else partial(lmdb.open, lib_version=0)
+
     def attempt(lock: bool) -> lmdb.Environment:
-        return lmdb.open(
+        return engine(
             str(path),
             subdir=False,
             map_size=map_bytes,

@@ -20,7 +20,7 @@ from mb_kb.views import ActionValue, Constraint, Elite, KernelPast, SimilarKerne
 from mb_targets.model import Outcome, State
 
 ALIKE = 0.8  # cosine from which a similar kernel's chains are worth trying
-BATCH = 50_000  # outcomes in one transaction of a bulk write
+BATCH = 100_000  # outcomes in one transaction of a bulk write
 VERIFY_SECONDS = 30.0  # waited for other writers
 SHOWN = 3  # best and newest outcomes in a kernel's past
 
@@ -91,10 +91,20 @@ class KnowledgeBase:
             spooled = spool.waiting(self.spool)
             everything = chain(spool.read(spooled), entries)
             while batch := list(islice(everything, BATCH)):
-                added += self.store.write(partial(_append, batch=batch))
+                added += self._write(batch)
             for path in spooled:
                 path.unlink(missing_ok=True)
         return added
+
+    def _write(self, batch: list[spool.Entry]) -> int:
+        work = partial(_append, batch=batch)
+        try:
+            return self.store.write(work)
+        except Damaged as e:
+            # The file is sound, or it would have been replaced: some sum in it cannot be read.
+            self.store.write(rebuild.rebuild)
+            self.store.notices.append(f"Part of the knowledge base was summed up anew: {e}")
+            return self.store.write(work)
 
     def actions(self, state: State) -> list[ActionValue]:
         """Value every action tried in this state or in coarser ones (``blend``), best estimate first."""

@@ -174,7 +174,7 @@ def outcome(row: Row) -> Outcome:
     """Turn a row back into the value that it was made of."""
     p = row.provenance
     return Outcome(
-        state(row),
+        state(row.state),
         Action(*row.action),
         chain(row),
         row.identity,
@@ -190,9 +190,8 @@ def outcome(row: Row) -> Outcome:
     )
 
 
-def state(row: Row) -> State:
+def state(s: StateRow) -> State:
     """Give the state of a row."""
-    s = row.state
     return State(s.family, s.access, s.dtype, s.size_class, s.intensity, s.bottleneck, s.target, s.device)
 
 

@@ -8,6 +8,7 @@ because opening a named one needs a write transaction.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,8 @@ from mb_kb import health, keys
 from mb_kb.errors import Damaged, Full, KnowledgeError, Locked, ReadOnly, TooNew
 
 SCHEMA = 1  # of the outcome log; additive changes of a row do not count
-MAP_BYTES = 1 << 30  # where the map starts; it grows by four
+# Where the map starts; it grows by four. On Windows the file may take up all of it.
+MAP_BYTES = 1 << 28 if sys.platform == "win32" else 1 << 30
 MOST_MAP_BYTES = 1 << 40
 LOCK_SECONDS = 0.5
 
@@ -181,8 +183,8 @@ class Store:
 
     def _unreadable(self, error: msgspec.DecodeError) -> Damaged:
         return Damaged(
-            f"a row of {self.path} cannot be read ({error}); `modelblaster kb verify --repair` sums up the "
-            "outcomes anew"
+            f"a row of {self.path} cannot be read ({error}); `modelblaster kb verify --repair` sums up "
+            "its tables anew"
         )
 
     def _grow(self) -> None:

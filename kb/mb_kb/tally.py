@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -197,7 +198,7 @@ class Tally:
 
     def add(self, row: records.Row, id_: bytes, sequence: int) -> None:
         """Count one outcome."""
-        prefixes = keys.pack(records.state(row))
+        prefixes = _prefixes(row.state)
         self._add_aggregate(row, prefixes)
         self._add_kernel(row)
         if row.constraint:
@@ -221,8 +222,7 @@ class Tally:
             yield keys.KERNEL + identity, k
 
     def _add_aggregate(self, row: records.Row, prefixes: tuple[bytes, ...]) -> None:
-        action = Action(*row.action)
-        key = (prefixes, keys.action_key(action))
+        key = (prefixes, _tail(row.action))
         a = self._aggregates.get(key)
         if a is None:
             a = self._aggregates[key] = Aggregate(*row.action)
@@ -255,7 +255,7 @@ class Tally:
         k.merge(Kernel(row.kernel, row.state.target, 1, bool(failure), gains, created, failures))
 
     def _add_condition(self, row: records.Row, prefixes: tuple[bytes, ...]) -> None:
-        key = (prefixes, keys.action_key(Action(*row.action), row.constraint, row.verdict.failure))
+        key = (prefixes, _tail(row.action, row.constraint, row.verdict.failure))
         c = self._conditions.get(key)
         if c is None:
             c = self._conditions[key] = Condition(*row.action, row.constraint, row.verdict.failure)
@@ -268,6 +268,16 @@ class Tally:
             merged.setdefault(prefixes[level], []).extend(rows)
         for prefix, rows in merged.items():
             yield keys.ELITE + keys.ANY_KERNEL + prefix, _best(rows)
+
+
+@lru_cache(maxsize=4096)
+def _prefixes(state: records.StateRow) -> tuple[bytes, ...]:
+    return keys.pack(records.state(state))
+
+
+@lru_cache(maxsize=4096)
+def _tail(action: records.ActionRow, *more: str) -> bytes:
+    return keys.action_key(Action(*action), *more)
 
 
 def _rolled_up(table: bytes, rows: Rows[R], levels: Sequence[int]) -> Iterator[tuple[bytes, R]]:
