@@ -21,6 +21,7 @@ from mb_lsp.review import Refusal
 from mb_lsp.session import Session
 from mb_lsp.shelf import Job
 from mb_targets import registry
+from mb_targets.errors import TargetError
 from mb_targets.model import DocumentEdits
 from mb_targets.protocol import Question
 
@@ -90,7 +91,7 @@ async def apply(session: Session, ask: Ask) -> dict[str, bool]:
     """Have the client apply an offer; whether it did shows in the document's next text."""
     job = _job(session, ask)
     offer = _offer(job, ask.offer)
-    edit = session.editor.workspace_edit(_offered(session, job, offer))
+    edit = session.editor.workspace_edit(_offered(session, job, offer, ask.uri))
     return {"applied": await session.editor.apply(edit, f"Optimize {job.name}")}
 
 
@@ -98,7 +99,7 @@ async def show_diff(session: Session, ask: Ask) -> None:
     """Open the diff of an offer, for the text as it is now where it still fits."""
     job = _job(session, ask)
     offer = _offer(job, ask.offer)
-    await session.editor.show(_written(job, f"{job.name}.diff", _diff(session, job, offer)))
+    await session.editor.show(_written(job, f"{job.name}.diff", _diff(session, job, offer, ask.uri)))
 
 
 async def show_evidence(session: Session, ask: Ask) -> None:
@@ -141,7 +142,7 @@ def _picked(session: Session, pick: Pick) -> Changes:
     return {document.uri: (document.version, [insertion(document, placed.start, comment)])}
 
 
-def _offered(session: Session, job: Job, offer: Offer, uri: str = "") -> Changes:
+def _offered(session: Session, job: Job, offer: Offer, uri: str) -> Changes:
     document = _document(session, uri or job.uri)
     edits = _edits(job, offer, document)
     result = edits if isinstance(edits, Refusal) else changes(session.documents, document, edits)
@@ -158,8 +159,8 @@ def _edits(job: Job, offer: Offer, document: Document) -> list[DocumentEdits] | 
     return result if isinstance(result, Refusal) else list(result)
 
 
-def _diff(session: Session, job: Job, offer: Offer) -> str:
-    document = session.documents.get(job.uri)
+def _diff(session: Session, job: Job, offer: Offer, uri: str) -> str:
+    document = session.documents.get(uri or job.uri)
     edits = _edits(job, offer, document) if document else Refusal("its document is not open")
     if isinstance(edits, Refusal):
         if not offer.diff:
@@ -174,7 +175,10 @@ def _launch(document: Document, placed: Placed, job: Job | None) -> str:
     if job is not None and job.identity == placed.kernel.identity and job.log.started:
         return job.log.started.launch_comment
     target = registry.load(placed.kernel.target)
-    found = target.infer_launch(placed.kernel, document.path)
+    try:
+        found = target.infer_launch(placed.kernel, document.path)
+    except TargetError as error:
+        raise CommandError(str(error)) from error
     return found.comment if isinstance(found, Question) else target.describe_launch(placed.kernel, found)
 
 

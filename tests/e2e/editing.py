@@ -14,7 +14,7 @@ from pytest_lsp import LanguageClient
 
 from mb_lsp.lines import Lines
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 240.0
 
 
 def vscode() -> t.ClientCapabilities:

@@ -1,7 +1,8 @@
 """A job that follows a script instead of searching: it speaks the real job's events.
 
 The kernel's text chooses the script: one that mentions ``slow`` runs until it is killed, ``wrong`` fails with
-a question, ``crash`` dies; any other is given a made-up result.
+a question, ``crash`` dies; any other is given a made-up result, and one that mentions ``both`` a second one
+that changes the launch.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ def main(folder: Path) -> None:
         say(folder, events.Progress(1.0, "trying", step, step / 4, best))
         time.sleep(0.15)
     offer = made_events.offer(2.31)
-    made = events.Offer(
-        variant(request), offer.verdict, offer.measurement, False, offer.diff, str(folder / "evidence.json")
-    )
-    say(folder, made_events.finished(made))
+    evidence = str(folder / "evidence.json")
+    offers = [events.Offer(variant(request), offer.verdict, offer.measurement, False, offer.diff, evidence)]
+    if "both" in script:
+        launch = made_events.variant("tile", changes_launch=True).launch
+        changed = dataclasses.replace(variant(request), launch=launch)
+        faster = made_events.measurement(5.5)
+        offers.insert(0, events.Offer(changed, offer.verdict, faster, True, offer.diff, evidence))
+    say(folder, made_events.finished(*offers))
 
 
 def variant(request: events.Request) -> Variant:

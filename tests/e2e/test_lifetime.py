@@ -111,6 +111,7 @@ def test_an_interrupted_job_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
         assert server.run("resume", uri=uri, job=job.name) == {"job": job.name}
         worker_of(job)
         assert "Cancel optimizing `again`" in actions(server, uri)
+        server.leave()
 
 
 def test_a_result_is_offered_by_the_next_server(tmp_path: Path) -> None:

@@ -266,6 +266,42 @@ async def test_a_result_is_marked_with_a_hint(window: Window) -> None:
     assert mark.message == "kernel `hint`: verified 2.31x available"
 
 
+HOST = """#include <CL/cl.h>
+void run(cl_command_queue q, cl_program p, size_t n)
+{
+    cl_int err;
+    cl_kernel k = clCreateKernel(p, "both", &err);
+    size_t global[1] = {n};
+    clEnqueueNDRangeKernel(q, k, 1, NULL, global, NULL, 0, NULL, NULL);
+}
+"""
+
+
+async def test_a_result_that_changes_the_launch_edits_the_host_code_too(window: Window) -> None:
+    host = window.open("launches/host.c", HOST, language="c")
+    uri = window.open("launches/both.cl", text("both"))
+    await window.optimize(uri, 3)
+    await window.said("`both` verified 5.50x")
+    titles = [a.title for a in await window.actions(uri, 3)]
+    assert "Apply optimized `both` and its launch (5.50x [5.39-5.61], verified)" in titles
+    assert "Apply optimized `both` (2.31x [2.26-2.36], verified)" in titles
+    await window.pick(await window.action(uri, 3, "Apply optimized `both` and its launch"))
+    assert "{n / 16}" in window.texts[host]
+    assert "y[i] + y[i]" in window.texts[uri]
+
+
+async def test_host_code_with_unsaved_changes_is_not_edited(window: Window) -> None:
+    host = window.open("unsaved/host.c", HOST, language="c")
+    uri = window.open("unsaved/both.cl", text("both"))
+    window.change(host, "// typing\n" + HOST)
+    await window.optimize(uri, 3)
+    await until(lambda: sum("`both` verified" in m.message for m in window.client.messages) > 1)
+    job = (await window.action(uri, 3, "Show diff")).command.arguments[0]["job"]
+    await window.run(t.Command(title="", command="modelblaster.apply", arguments=[{"job": job}]))
+    await window.said("host.c has changes that are not saved")
+    assert window.texts[host] == "// typing\n" + HOST
+
+
 async def test_nothing_runs_in_a_workspace_that_is_not_trusted(window: Window) -> None:
     uri = window.open("../elsewhere/shy.cl", text("shy"))
     (first, *_) = await window.actions(uri, 3)
