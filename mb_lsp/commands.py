@@ -5,6 +5,7 @@ A command that cannot do its work raises CommandError, whose message the user re
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from lsprotocol import types
 from mb_agent.diff import unified
 from mb_agent.events import Budget, Offer, Request
 from mb_lsp import explain, review, shelf, trust
-from mb_lsp.actions import Ask, Pick, read_pick
+from mb_lsp.actions import Ask, Pick, command, read_pick
 from mb_lsp.documents import Document, Placed
 from mb_lsp.edits import Changes, changes, insertion
 from mb_lsp.problems import CommandError
@@ -90,16 +91,22 @@ def discard(session: Session, ask: Ask) -> None:
 async def apply(session: Session, ask: Ask) -> dict[str, bool]:
     """Have the client apply an offer; whether it did shows in the document's next text."""
     job = _job(session, ask)
-    offer = _offer(job, ask.offer)
-    edit = session.editor.workspace_edit(_offered(session, job, offer, ask.uri))
-    return {"applied": await session.editor.apply(edit, f"Optimize {job.name}")}
+    pick = Pick("apply", ask.uri or job.uri, job.name, job.identity, job.id, ask.offer)
+    return await _applied(session, pick, f"Optimize {job.name}")
+
+
+async def write_launch(session: Session, ask: Ask) -> dict[str, bool]:
+    """Have the client write a kernel's launch as a comment above it."""
+    pick = Pick("launch", ask.uri, ask.kernel, ask.identity, ask.job)
+    return await _applied(session, pick, f"Launch of {ask.kernel}")
 
 
 async def show_diff(session: Session, ask: Ask) -> None:
     """Open the diff of an offer, for the text as it is now where it still fits."""
     job = _job(session, ask)
-    offer = _offer(job, ask.offer)
-    await session.editor.show(_written(job, f"{job.name}.diff", _diff(session, job, offer, ask.uri)))
+    document = session.documents.get(ask.uri or job.uri)
+    text = await asyncio.to_thread(_diff, document, job, _offer(job, ask.offer))
+    await session.editor.show(_written(job, f"{job.name}.diff", text))
 
 
 async def show_evidence(session: Session, ask: Ask) -> None:
@@ -109,43 +116,53 @@ async def show_evidence(session: Session, ask: Ask) -> None:
     await session.editor.show(_written(job, f"{job.name}.md", text))
 
 
-def completed(session: Session, listed: list[types.CodeAction]) -> list[types.CodeAction]:
-    """Give actions their edits at once, for a client that will not ask for them when they are picked."""
+async def completed(session: Session, listed: list[types.CodeAction]) -> list[types.CodeAction]:
+    """Make actions whole for a client that will not ask for their edits: by commands, if it can."""
     if session.editor.resolves_edits:
         return listed
     for action in listed:
         pick = read_pick(action.data)
-        if pick is not None:
-            try:
-                action.edit = session.editor.workspace_edit(_picked(session, pick))
-            except CommandError as error:
-                action.disabled = types.CodeActionDisabled(reason=str(error))
+        if pick is None:
+            continue
+        if pick.make != "answer" and session.editor.can("workspace.apply_edit"):
+            ask = Ask(pick.uri, pick.kernel, pick.identity, pick.job, pick.offer)
+            action.command = command(action.title, "apply" if pick.make == "apply" else "writeLaunch", ask)
+            continue
+        try:
+            action.edit = session.editor.workspace_edit(await _picked(session, pick))
+        except CommandError as error:
+            action.disabled = types.CodeActionDisabled(reason=str(error))
     return [action for action in listed if action.disabled is None]
 
 
-def resolve(session: Session, action: types.CodeAction, pick: Pick) -> types.CodeAction:
+async def resolve(session: Session, action: types.CodeAction, pick: Pick) -> types.CodeAction:
     """Give a picked action its edit; it stays without one, and the user is told why, when it does not fit."""
     try:
-        action.edit = session.editor.workspace_edit(_picked(session, pick))
+        action.edit = session.editor.workspace_edit(await _picked(session, pick))
     except CommandError as error:
         session.editor.warn(str(error))
     return action
 
 
-def _picked(session: Session, pick: Pick) -> Changes:
+async def _applied(session: Session, pick: Pick, label: str) -> dict[str, bool]:
+    edit = session.editor.workspace_edit(await _picked(session, pick))
+    return {"applied": await session.editor.apply(edit, label)}
+
+
+async def _picked(session: Session, pick: Pick) -> Changes:
+    """Work out an edit beside the event loop: host code of the whole workspace may have to be read."""
+    document, job = _document(session, pick.uri), session.jobs.get(pick.job)
     if pick.make == "apply":
-        job = _job(session, Ask(job=pick.job))
-        return _offered(session, job, _offer(job, pick.offer), pick.uri)
-    document, placed = _placed(session, Ask(uri=pick.uri, kernel=pick.kernel, identity=pick.identity))
-    asked = session.jobs.get(pick.job)
-    comment = _answer(asked) if pick.make == "answer" else _launch(document, placed, asked)
-    return {document.uri: (document.version, [insertion(document, placed.start, comment)])}
-
-
-def _offered(session: Session, job: Job, offer: Offer, uri: str) -> Changes:
-    document = _document(session, uri or job.uri)
-    edits = _edits(job, offer, document)
-    result = edits if isinstance(edits, Refusal) else changes(session.documents, document, edits)
+        found = _job(session, Ask(job=pick.job))
+        made = await asyncio.to_thread(_edits, found, _offer(found, pick.offer), document)
+        result = made if isinstance(made, Refusal) else changes(session.documents, document, made)
+    else:
+        _, placed = _placed(session, Ask(uri=pick.uri, kernel=pick.kernel, identity=pick.identity))
+        work = _answer if pick.make == "answer" else _launch
+        comment = await asyncio.to_thread(work, document, placed, job)
+        result = {document.uri: (document.version, [insertion(document, placed.start, comment)])}
+    if session.documents.get(pick.uri) is not document:
+        raise CommandError("the document changed meanwhile; try again")
     if isinstance(result, Refusal):
         raise CommandError(result.reason)
     return result
@@ -159,15 +176,14 @@ def _edits(job: Job, offer: Offer, document: Document) -> list[DocumentEdits] | 
     return result if isinstance(result, Refusal) else list(result)
 
 
-def _diff(session: Session, job: Job, offer: Offer, uri: str) -> str:
-    document = session.documents.get(uri or job.uri)
+def _diff(document: Document | None, job: Job, offer: Offer) -> str:
     edits = _edits(job, offer, document) if document else Refusal("its document is not open")
-    if isinstance(edits, Refusal):
-        if not offer.diff:
-            raise CommandError(edits.reason)
-        return f"# For the text as it was when it was measured: {edits.reason}.\n{offer.diff}"
-    assert document is not None
-    return unified(edits, str(review.path_of(document, job)), document.text)
+    if document is not None and not isinstance(edits, Refusal):
+        return unified(edits, str(review.path_of(document, job)), document.text)
+    if not offer.diff:
+        raise CommandError("there is no diff of this result")
+    assert isinstance(edits, Refusal)
+    return f"# For the text as it was when it was measured: {edits.reason}.\n{offer.diff}"
 
 
 def _launch(document: Document, placed: Placed, job: Job | None) -> str:
@@ -182,7 +198,7 @@ def _launch(document: Document, placed: Placed, job: Job | None) -> str:
     return found.comment if isinstance(found, Question) else target.describe_launch(placed.kernel, found)
 
 
-def _answer(job: Job | None) -> str:
+def _answer(_document: Document, _placed: Placed, job: Job | None) -> str:
     comment = getattr(job.log.end, "comment", "") if job else ""
     if not comment:
         raise CommandError("this question is no longer open")

@@ -203,12 +203,12 @@ def _register_answers(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTIONS)
     @_quiet
     async def code_actions(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
-        return commands.completed(ls.session, ls.session.code_actions(params))
+        return await commands.completed(ls.session, ls.session.code_actions(params))
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def code_action(ls: Server, params: types.CodeAction) -> types.CodeAction:
         pick = actions.read_pick(params.data)
-        return params if pick is None else commands.resolve(ls.session, params, pick)
+        return params if pick is None else await commands.resolve(ls.session, params, pick)
 
 
 _COMMANDS: dict[str, Callable[[Session, Ask], object]] = {
@@ -218,6 +218,7 @@ _COMMANDS: dict[str, Callable[[Session, Ask], object]] = {
     "cancel": commands.cancel,
     "discard": commands.discard,
     "apply": commands.apply,
+    "writeLaunch": commands.write_launch,
     "showDiff": commands.show_diff,
     "showEvidence": commands.show_evidence,
 }

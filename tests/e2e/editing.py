@@ -44,12 +44,17 @@ def vscode() -> t.ClientCapabilities:
     )
 
 
+def plain() -> t.ClientCapabilities:
+    """A client that takes edits from the server, and asks for none when an action is picked."""
+    return t.ClientCapabilities(workspace=t.WorkspaceClientCapabilities(apply_edit=True))
+
+
 def bare() -> t.ClientCapabilities:
     """A client that announces nothing."""
     return t.ClientCapabilities()
 
 
-PROFILES = {"vscode": vscode, "bare": bare}
+PROFILES = {"vscode": vscode, "plain": plain, "bare": bare}
 
 
 def make_client() -> LanguageClient:
