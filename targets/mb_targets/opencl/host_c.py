@@ -110,7 +110,7 @@ def _sizes(code: str, argument: Span, at: int) -> Sizes | None:
 def _declared(code: str, argument: Span, name: str, scalar: bool, at: int) -> Sizes | None:
     """Follow a variable to the nearest declaration before the call."""
     pattern = re.compile(
-        rf"\b(?:size_t|(?P<range>NDRange)|auto|array\s*<[^;>]*>)\s+(?:[^;()]*,\s*)?{name}\s*"
+        rf"\b(?:size_t|(?P<range>NDRange)|auto|array\s*<[^;>]*>)\s+(?:[^;]*?,\s*)?{name}\s*"
         r"(?:\[[^\]]*\]\s*)?(?P<rest>[=({;,])"
     )
     declarations = list(pattern.finditer(code, 0, at))

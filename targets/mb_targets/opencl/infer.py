@@ -234,8 +234,12 @@ def _extent(context: _Context, accesses: list[Access], indexed: dict[str, Expres
         limits = dict(context.groups)
         for name in through:
             limits[f"@{name}"] = indexed.setdefault(name, _largest_value(context, name))
-        length = poly.expression(poly.add(access.reach, poly.number(1)))
-        reached.append(_divisions(expression.simplify(expression.substitute(length, limits))))
+        plain = {n: p for n, e in limits.items() if (p := poly.read(e)) is not None}
+        length = poly.substitute(poly.add(access.reach, poly.number(1)), plain)
+        if length is None:
+            return None
+        whole = expression.substitute(poly.expression(length), limits)
+        reached.append(_divisions(expression.simplify(whole)))
     return _farthest(list(dict.fromkeys(reached)))
 
 

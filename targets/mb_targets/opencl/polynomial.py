@@ -80,6 +80,22 @@ def substitute(a: Polynomial, by: Mapping[str, Polynomial]) -> Polynomial | None
     return total
 
 
+def read(tree: Expression) -> Polynomial | None:
+    """Read an expression of sums and products; None for one that divides or compares."""
+    match tree:
+        case Number(value):
+            return number(value) if isinstance(value, int) else None
+        case Name(of):
+            return name(of)
+        case Binary("+" | "-" | "*" as op, left, right):
+            a, b = read(left), read(right)
+            if a is None or b is None:
+                return None
+            return multiply(a, b) if op == "*" else add(a, b, 1 if op == "+" else -1)
+        case _:
+            return None
+
+
 def expression(a: Polynomial) -> Expression:
     """Write as an expression, positive terms first, longest products first."""
     ordered = sorted(a.terms, key=lambda t: (t[1] < 0, -len(t[0]), t[0]))
