@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mb_targets.form.affine import depends, equal, substitute
-from mb_targets.form.cexpr import convert
+from mb_targets.form.cexpr import arithmetic, convert
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.nest import (
     Accumulate,
@@ -19,6 +19,7 @@ from mb_targets.form.nest import (
     FoldOperator,
     If,
     Let,
+    Load,
     Loop,
     Op,
     Operator,
@@ -28,7 +29,9 @@ from mb_targets.form.nest import (
     Var,
     blocks,
     expressions,
+    map_expressions,
     statements,
+    transform,
     walk,
 )
 from mb_targets.model import Dtype
@@ -42,7 +45,40 @@ _BITS: dict[str, FoldOperator] = {"*": "*", "&": "&", "|": "|", "^": "^"}
 
 def canonical(body: Body) -> Body:
     """Bring a body to its canonical form."""
+    body = tuple(map_expressions(s, lambda e: transform(e, _bare_index)) for s in body)
+    body = tuple(_bare_store(s) for s in body)
     return prune(merge_declarations(accumulations(body, _dtypes(body))))
+
+
+def _bare_index(e: Expr) -> Expr:
+    """Leave a cast that only widens an index to the indexing itself."""
+    return replace(e, index=_unwidened(e.index)) if isinstance(e, Load) else e
+
+
+def _bare_store(s: Stmt) -> Stmt:
+    match s:
+        case Store(index=i):
+            return replace(s, index=_unwidened(i))
+        case Loop(dtype=d, step=step, body=b):
+            return replace(s, step=_fitted_step(step, d), body=tuple(map(_bare_store, b)))
+        case If(then=t, otherwise=o):
+            return replace(s, then=tuple(map(_bare_store, t)), otherwise=tuple(map(_bare_store, o)))
+        case _:
+            return s
+
+
+def _fitted_step(e: Expr, dtype: Dtype) -> Expr:
+    return convert(e, dtype) if isinstance(e, Const) else e
+
+
+def _unwidened(e: Expr) -> Expr:
+    match e:
+        case Cast(value=v) if v.dtype == "i32" and e.dtype in {"u32", "i64", "u64"}:
+            return v
+        case Op(op="+" | "-" as op, args=(a, b)):
+            return arithmetic(op, _unwidened(a), _unwidened(b))
+        case _:
+            return e
 
 
 def _dtypes(body: Body) -> dict[str, Dtype]:
@@ -91,7 +127,7 @@ def fold(value: Expr, is_self: IsSelf, dtype: Dtype) -> tuple[FoldOperator, Expr
             return None if found is None else (_FOLD_CALLS[f], _fitted(found, dtype))
         case Select(condition=c, yes=y, no=n):
             found = other(y, n)
-            op2 = None if found is None else _choice(c, y, n)
+            op2 = None if found is None else choice(c, y, n)
             return None if op2 is None or found is None else (op2, _fitted(found, dtype))
         case _:
             return None
@@ -101,7 +137,7 @@ def _fitted(e: Expr, dtype: Dtype) -> Expr:
     return e if is_integer(e.dtype) and is_integer(dtype) else convert(e, dtype)
 
 
-def _choice(condition: Expr, yes: Expr, no: Expr) -> FoldOperator | None:
+def choice(condition: Expr, yes: Expr, no: Expr) -> FoldOperator | None:
     """Tell whether ``condition ? yes : no`` is the larger or the smaller of the two."""
     match condition:
         case Op(op=">" | ">=" as op, args=(a, b)) | Op(op="<" | "<=" as op, args=(a, b)):
@@ -167,7 +203,7 @@ def accumulations(body: Body, dtypes: dict[str, Dtype]) -> Body:
             case Loop(body=b):
                 out.append(replace(s, body=accumulations(b, dtypes)))
             case If(condition=c, then=(Assign(name=n, value=v),), otherwise=()) if (
-                n in dtypes and (op := _choice(c, v, Var(n, dtypes[n]))) is not None
+                n in dtypes and (op := choice(c, v, Var(n, dtypes[n]))) is not None
             ):
                 out.append(Accumulate(n, op, v))
             case If(condition=c, then=t, otherwise=o):
@@ -185,7 +221,7 @@ def _accumulate(s: Assign, dtype: Dtype) -> Stmt:
 def merge_declarations(body: Body) -> Body:
     """Declare variables where they first get a value."""
     out: list[Stmt] = []
-    for s in body:
+    for s in _sunk(body):
         match s:
             case Loop(body=b):
                 s = replace(s, body=merge_declarations(b))
@@ -201,6 +237,37 @@ def merge_declarations(body: Body) -> Body:
                 s = let
         out.append(s)
     return tuple(out)
+
+
+def _sunk(body: Body) -> Body:
+    """Move declarations without a value into the one statement that uses them."""
+    out = list(body)
+    for let in [s for s in body if isinstance(s, Let) and s.value is None]:
+        users = [k for k, s in enumerate(out) if s is not let and _mentions(s, let.name)]
+        if len(users) != 1:
+            continue
+        inner = out[users[0]]
+        match inner:
+            case Loop(body=b, name=n) if n != let.name and _begins_with_value(b, let.name):
+                out[users[0]] = replace(inner, body=(let, *b))
+            case If(condition=c, then=t, otherwise=o) if not depends(c, {let.name}):
+                branches = [(let, *b) if any(_mentions(s, let.name) for s in b) else b for b in (t, o)]
+                out[users[0]] = If(c, branches[0], branches[1])
+            case _:
+                continue
+        del out[next(k for k, s in enumerate(out) if s is let)]
+    return tuple(out)
+
+
+def _mentions(s: Stmt, name: str) -> bool:
+    inside = list(statements((s,)))
+    changed = any(isinstance(x, Assign | Accumulate | Let) and x.name == name for x in inside)
+    return changed or any(depends(e, {name}) for x in inside for e in expressions(x))
+
+
+def _begins_with_value(body: Body, name: str) -> bool:
+    first = next(s for s in body if _mentions(s, name))
+    return isinstance(first, Assign) and not depends(first.value, {name})
 
 
 def _merged(s: Assign, before: list[Stmt]) -> tuple[int, Let] | None:

@@ -142,15 +142,17 @@ class Statements:
             else:
                 self.statement(node)
 
-    def nested(self, nodes: list[Node], kind: Kind, leave: str | None) -> tuple[Stmt, ...]:
-        """Read the statements of an inner block and give them."""
+    def nested(
+        self, nodes: list[Node], kind: Kind, leave: str | None, spliced: bool = False
+    ) -> tuple[Stmt, ...]:
+        """Read the statements of an inner block and give them; ``spliced`` ones join the block around."""
         outer, self.out = self.out, []
         self.scopes.push(kind)
         try:
             self.block(nodes, leave)
             return tuple(self.out)
         finally:
-            self.scopes.pop()
+            self.scopes.pop(spliced)
             self.out = outer
 
     def statement(self, node: Node) -> None:
@@ -169,7 +171,7 @@ class Statements:
                 for inner in node.named_children:
                     self.effect(inner)
             case "compound_statement":
-                self.out += self.nested(node.named_children, "plain", None)
+                self.out += self.nested(node.named_children, "plain", None, spliced=True)
             case "if_statement":
                 self._if(node, [], None)
             case "for_statement":
@@ -432,7 +434,7 @@ class Statements:
 
     def _leave(self) -> None:
         self._calls.pop()
-        self.scopes.pop()
+        self.scopes.pop(spliced=True)
 
     def _value(self, name: str, nodes: list[Node]) -> Expr:
         for k, node in enumerate(nodes):

@@ -323,8 +323,8 @@ def _unrolled(
                 f"has a loop over {name} that does not count up, to an end that is not known here"
             )
         if more.value:
-            reader.out += reader.nested(body, "plain", None)
-        reader.scopes.pop()
+            reader.out += reader.nested(body, "plain", None, spliced=True)
+        reader.scopes.pop(spliced=True)
         if not more.value:
             return
         value = reader.read.known(convert(arithmetic(step.op, value, step.by), dtype))

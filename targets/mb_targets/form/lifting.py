@@ -15,11 +15,13 @@ from mb_targets.form.cexpr import Expressions, arithmetic, child, convert
 from mb_targets.form.cfront import Function, Statements
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
 from mb_targets.form.dtypes import is_integer
+from mb_targets.form.fission import without_items
 from mb_targets.form.nest import (
     Array,
     Axis,
     Barrier,
     Buffer,
+    Call,
     Cast,
     Const,
     DoesNotLift,
@@ -41,7 +43,6 @@ from mb_targets.form.nest import (
 )
 from mb_targets.form.scope import Scopes
 from mb_targets.form.sizes import Extents, local_size
-from mb_targets.form.trees import without_items
 from mb_targets.model import LaunchSpec
 
 _NAMES = "xyz"
@@ -118,6 +119,8 @@ class _Assembly:
         self._sizes = sizes
         self._scalars = tuple(Var(p.name, p.dtype) for p in function.parameters if p.space is None)
         self._extents = Extents(work.launch, self._scalars)
+        self._taken = {p.name for p in function.parameters} | {v.name for v in function.aliases.values()}
+        self._taken |= {s.name for s in statements(function.body) if isinstance(s, Let | Loop | Array)}
 
     def form(self) -> Form:
         """Resolve the ids, take guards off, and name everything."""
@@ -125,21 +128,33 @@ class _Assembly:
         grouped = {k for k in range(3) if _mentions(body, {f"{LOCAL}{k}", f"{GROUP}{k}"})}
         if any(isinstance(s, Array | Barrier) for s in statements(body)):
             grouped |= {0}
+        body = self._with_counts(body)
         needs_size = bool(grouped) or _mentions(body, {f"{LOCAL_SIZE}{k}" for k in range(3)})
         if needs_size:
             body = self._with_sizes(body)
         for k in sorted(grouped):
-            body = without_items(body, k, self._size(k), self._name(f"{LOCAL}{k}", "lid"))
-            body = canonical(body)
+            item = Var(self._name(f"{LOCAL}{k}", "lid"), "i32")
+            body = canonical(without_items(body, k, self._size(k), item, self._taken, self._extents.items(k)))
         body, guards = take_guards(body, {v.name for v in self._scalars})
         axes = tuple(
             self._axis(k, k in grouped, guards) for k in range(3) if self._uses(body, guards, k, grouped)
         )
         named = {f"{GROUP if a.level == 'group' else GLOBAL}{a.dim}": Var(a.name, a.dtype) for a in axes}
-        body = _renamed(body, named)
+        body = canonical(_renamed(body, named))
         self._refuse_leftovers(body)
         size = tuple(n or 1 for n in self._sizes) if needs_size else None
         return Form(self._work.name, tuple(self._buffers(body)), self._scalars, axes, body, size)
+
+    def _with_counts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Put in how many items there are, where the launch tells: what is made of a form may launch others."""
+
+        def one(e: Expr) -> Expr:
+            if isinstance(e, Call) and e.function == "get_global_size" and isinstance(e.args[0], Const):
+                count = self._extents.items(int(e.args[0].value))
+                return e if count is None else convert(count, e.dtype)
+            return e
+
+        return tuple(map_expressions(s, lambda e: transform(e, one)) for s in body)
 
     def _with_sizes(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         known: dict[str, Expr] = {
@@ -173,12 +188,8 @@ class _Assembly:
         alias = self._function.aliases.get(kind)
         if alias is not None:
             return alias.name
-        taken = {p.name for p in self._function.parameters} | {
-            v.name for v in self._function.aliases.values()
-        }
-        taken |= {s.name for s in statements(self._function.body) if isinstance(s, Let | Loop | Array)}
         name, count = otherwise, 1
-        while name in taken:
+        while name in self._taken:
             name, count = f"{otherwise}_{count}", count + 1
         return name
 

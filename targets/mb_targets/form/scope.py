@@ -66,9 +66,11 @@ class Scopes:
         """Enter a block."""
         self._stack.append(Scope(kind))
 
-    def pop(self) -> None:
-        """Leave a block."""
-        self._stack.pop()
+    def pop(self, spliced: bool = False) -> None:
+        """Leave a block; if its statements are spliced into the one around, its names stay taken there."""
+        left = self._stack.pop()
+        if spliced:
+            self._stack[-1].taken |= left.taken
 
     def find(self, name: str) -> Meaning | None:
         """Look a name up, innermost block first; a function's body sees no block around its call."""
