@@ -32,6 +32,7 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
+    loads,
     rebuild,
     walk,
 )
@@ -195,6 +196,9 @@ class Expansion:
         return dtype
 
     def _select(self, e: Select, at: Coordinate) -> Expr:
+        """Both values are computed in all lanes, so a check of bounds must not be what keeps loads legal."""
+        if _is_bounds_check(e.condition) and any(isinstance(x, Load) for x in (*walk(e.yes), *walk(e.no))):
+            raise Declined("a bounds check differs from item to item")
         condition = self.value(e.condition, at)
         yes, no = self._widen(self.value(e.yes, at)), self._widen(self.value(e.no, at))
         if condition.lanes > 1 and ITEM_BYTES[condition.dtype] != ITEM_BYTES[e.dtype]:
@@ -282,6 +286,8 @@ class Expansion:
             case If(condition=c, then=t, otherwise=o):
                 if not self.of(c):
                     return [If(c, self.body(t), self.body(o))]
+                if _is_bounds_check(c) and any(loads((*t, *o))):
+                    raise Declined("a bounds check differs from item to item")
                 return [x for y in _as_selects(c, t, o) for x in self._statement(y)]
             case _:
                 raise Declined("it already uses arrays or barriers")
@@ -305,6 +311,11 @@ class Expansion:
                     for k in range(self.lanes)
                 ]
         return out
+
+
+def _is_bounds_check(condition: Expr) -> bool:
+    """Tell whether a condition is about where an item is, not about what it read."""
+    return not any(isinstance(e, Load) or e.dtype[0] == "f" for e in walk(condition))
 
 
 def _as_selects(condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> list[Stmt]:

@@ -50,7 +50,8 @@ def regroup(form: Form, items: int, folded: frozenset[str]) -> Form:
     body, total = _merged(axis, loop, width, position)
     item = Var(fresh("part", taken), axis.dtype)
     share = Var(fresh("share", taken), axis.dtype)
-    many = Const(items, "i32")
+    many = Var(fresh("parts", taken), "i32")
+    groups = _as_i32(axis.extent)
     rounded = Op("/", (Op("-", (Op("+", (total, many), "i32"), Const(1, "i32")), "i32"), many), "i32")
     first = Op("*", (item, share), "i32")
     last = Call("min", (Op("*", (Op("+", (item, Const(1, "i32")), "i32"), share), "i32"), total), "i32")
@@ -58,20 +59,25 @@ def regroup(form: Form, items: int, folded: frozenset[str]) -> Form:
         axis.name,
         axis.dtype,
         Op("+", (item, many), "i32"),
-        _as_i32(axis.extent),
+        groups,
         many,
         (Store(store.buffer, Var(axis.name, axis.dtype), Const(0.0, let.dtype)),),
     )
     stmts: tuple[Stmt, ...] = (
+        Let(many.name, "i32", _fewer(items, groups)),
         Let(share.name, axis.dtype, rounded),
         let,
         Loop(position, "i32", first, last, Const(1, "i32"), body),
         Store(store.buffer, item, store.value),
         rest,
     )
-    return replace(
-        form, axes=(replace(axis, name=item.name, extent=many, guarded=False, level="item"),), body=stmts
-    )
+    one = replace(axis, name=item.name, extent=_fewer(items, groups), guarded=True, level="item")
+    return replace(form, axes=(one,), body=stmts)
+
+
+def _fewer(items: int, groups: Expr) -> Expr:
+    """There is room for no more partials than the launch had groups."""
+    return Call("min", (Const(items, "i32"), groups), "i32")
 
 
 def _as_i32(e: Expr) -> Expr:

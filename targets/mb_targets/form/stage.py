@@ -33,6 +33,7 @@ from mb_targets.form.nest import (
     loads,
     map_expressions,
     transform,
+    walk,
 )
 from mb_targets.form.tile import extent, fresh, names
 from mb_targets.model import Dtype
@@ -174,16 +175,18 @@ def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
         Tiled(a.name, _op("+", group.first[d], group.item[d]), group.jam[d], 1, group.size[d])
         for d, a in enumerate(group.axes)
     )
+    guarded = conjunction(
+        Op("<", (Var(a.name, "i32"), extent(a)), "i32")
+        for d, a in enumerate(group.axes)
+        if not _fits(a, group.span[d])
+    )
+    if guarded is not None and let.value is not None and any(isinstance(e, Load) for e in walk(let.value)):
+        let = replace(let, value=Select(guarded, let.value, Const(0.0, let.dtype), let.dtype))
     whole_body = (let, Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner), *rest)
     expansion = Expansion(tiled, whole_body, taken)
     step = expansion.body((Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner, unroll=depth),))
     outer = Loop(
         slice_.name, "i32", loop.start, loop.stop, _int(depth), (*fills, Barrier(), *step, Barrier())
-    )
-    guarded = conjunction(
-        Op("<", (Var(a.name, "i32"), extent(a)), "i32")
-        for d, a in enumerate(group.axes)
-        if not _fits(a, group.span[d])
     )
     stores = _guarded_copies(expansion, rest, guarded, tiled)
     return _frame(form, group, (*tiles, *expansion.body((let,)), outer, *stores))

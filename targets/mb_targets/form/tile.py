@@ -28,6 +28,7 @@ from mb_targets.form.nest import (
     Stmt,
     Var,
     map_expressions,
+    rebuild,
     statements,
 )
 
@@ -147,8 +148,16 @@ def chunk(form: Form, name: str, size: int) -> Form:
 
 def widen(form: Form) -> Form:
     """Hold the ids of the axes in ``size_t``, which lets some compilers see consecutive accesses."""
-    wide = {a.name: Var(a.name, "u64") for a in form.axes}
-    body = tuple(map_expressions(s, lambda e: substitute(e, wide)) for s in form.body)
+    narrow = {a.name: Cast(Var(a.name, "u64"), a.dtype) for a in form.axes}
+
+    def one(e: Expr) -> Expr:
+        if isinstance(e, Call) and e.function in {"min", "max"}:  # both operands must be of one type
+            return substitute(e, narrow)
+        if isinstance(e, Var) and e.name in narrow:
+            return Var(e.name, "u64")
+        return rebuild(e, one)
+
+    body = tuple(map_expressions(s, one) for s in form.body)
     return replace(form, axes=tuple(replace(a, dtype="u64") for a in form.axes), body=body)
 
 

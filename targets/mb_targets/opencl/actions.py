@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mb_targets.form.affine import constant
 from mb_targets.form.dependence import Declined
-from mb_targets.form.nest import Axis, DoesNotLift, Form
-from mb_targets.form.schedule import STEPS, Schedule, schedule
+from mb_targets.form.nest import DoesNotLift, Form
+from mb_targets.form.schedule import STEPS, schedule
 from mb_targets.form.schedule import apply as carry_out
 from mb_targets.model import (
     Action,
@@ -25,6 +24,7 @@ from mb_targets.model import (
 from mb_targets.opencl import catalogue
 from mb_targets.opencl import print as printer
 from mb_targets.opencl.lift import lift
+from mb_targets.opencl.ndrange import launch_change, rounded
 
 LOCAL = frozenset({"local", "keep_launch", "restrict", "flags"})
 """Ids of the actions that are no steps of a schedule."""
@@ -80,7 +80,7 @@ def apply(
     structural = any(a.id in STEPS or a.id == "keep_launch" for a in chain)
     try:
         if not structural:
-            return _textual(kernel, launch, chain)
+            return _textual(kernel, launch, form, chain)
         if isinstance(form, DoesNotLift):
             return NotApplicable(f"the kernel does not lift: {form.reason}")
         return _structural(kernel, launch, form, chain)
@@ -96,92 +96,53 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
         raise Declined("local tiles need their own work-group size")
     whole = frozenset() if chosen.keep_launch else frozenset(a.name for a in form.axes if a.extent is None)
     new = carry_out(form, plan, whole)
-    change = None if chosen.keep_launch else launch_change(form, new, launch, chosen, plan)
-    rounded = change is not None and change.local_size is not None and any(n > 1 for n in change.local_size)
-    style = printer.Style(chosen.keep_launch, rounded)
-    text = f"{signature(kernel, chosen.restrict)}\n{printer.body(new, style)}"
+    change = (
+        None
+        if chosen.keep_launch
+        else launch_change(form, new, len(launch.global_size), plan, chosen.local, chosen.local_set)
+    )
+    surplus = change is not None and change.local_size is not None and any(n > 1 for n in change.local_size)
+    style = printer.Style(chosen.keep_launch, surplus)
+    text = f"{signature(kernel, chosen.restrict, change)}\n{printer.body(new, style)}"
     source = kernel.source[: kernel.start] + text + kernel.source[kernel.end :]
     if text == kernel.text and change is None:
         raise Declined("it changes nothing")
     return Variant(source, kernel.name, chain, change, chosen.flags)
 
 
-def _textual(kernel: Kernel, launch: LaunchSpec, chain: tuple[Action, ...]) -> Variant:
+def _textual(
+    kernel: Kernel, launch: LaunchSpec, form: Form | DoesNotLift, chain: tuple[Action, ...]
+) -> Variant:
     """Variants that keep the body as it stands: work-group size, qualifiers, compiler flags."""
     chosen = choices(chain)
     text = kernel.text
     if chosen.restrict:
-        head = signature(kernel, restrict=True)
+        head = signature(kernel, restrict=True, change=None)
         text = head + "\n" + text[text.index("{") :]
     change = None
     if chosen.local_set:
-        dims = len(launch.global_size)
-        rounding = tuple(f"G{d}" for d in range(dims))
-        multiples = tuple(chosen.local or ()) + (1,) * (3 - len(chosen.local or ()))
-        change = LaunchChange(rounding, chosen.local, (multiples[0], multiples[1], multiples[2]))
+        guarded = isinstance(form, Form) and all(a.guarded for a in form.axes)
+        change = rounded(len(launch.global_size), chosen.local, guarded)
     source = kernel.source[: kernel.start] + text + kernel.source[kernel.end :]
     if source == kernel.source and change is None and not chosen.flags:
         raise Declined("it changes nothing")
     return Variant(source, kernel.name, chain, change, chosen.flags)
 
 
-def launch_change(
-    form: Form, new: Form, launch: LaunchSpec, chosen: Choices, plan: Schedule
-) -> LaunchChange | None:
-    """Work out the NDRange of a scheduled form from the original's."""
-    dims = len(launch.global_size)
-    sizes = [f"G{d}" for d in range(dims)]
-    if plan.stage:
-        items = (plan.stage[0], plan.stage[0] if len(plan.stage) == 3 else plan.stage[1])
-        tiles = [_ceil_div(f"G{a.dim}", a.block) for a in new.axes]
-        return LaunchChange(tuple(f"{t} * {n}" for t, n in zip(tiles, items, strict=True)), items)
-    if plan.group:
-        for axis in new.axes:
-            source = axis.dim if axis.source is None else axis.source
-            count = f"G{source}" if _original(form, source).level == "item" else f"G{source} // L{source}"
-            fixed = constant(axis.extent) if axis.extent is not None and plan.partials else None
-            sizes[axis.dim] = count if fixed is None else str(fixed)
-        sizes[0] = f"{_atom(sizes[0])} * {plan.group}"
-        return LaunchChange(tuple(sizes), (plan.group,) + (1,) * (dims - 1))
-    multiples = [1, 1, 1]
-    for axis in new.axes:
-        source = axis.dim if axis.source is None else axis.source
-        old = _original(form, source)
-        fixed = constant(axis.extent) if axis.extent is not None and axis.level != old.level else None
-        if fixed is not None:
-            count = str(fixed)
-        else:
-            count = f"G{source}" if old.level == "item" else f"G{source} // L{source}"
-            if axis.block > 1:
-                count = _ceil_div(count, axis.block)
-        if axis.extent is None:
-            multiples[source] = axis.block
-        local = chosen.local[axis.dim] if chosen.local else 1
-        if local > 1:
-            if axis.extent is None:
-                multiples[source] *= local
-            count = f"{_ceil_div(count, local)} * {local}"
-        sizes[axis.dim] = count
-    if sizes == [f"G{d}" for d in range(dims)] and not chosen.local_set:
-        return None
-    return LaunchChange(tuple(sizes), chosen.local, (multiples[0], multiples[1], multiples[2]))
+REQUIRED_SIZE = re.compile(r"\s*__attribute__\s*\(\(\s*reqd_work_group_size\s*\([^()]*\)\s*\)\)")
 
 
-def _original(form: Form, dim: int) -> Axis:
-    return next(a for a in form.axes if a.dim == dim)
+def signature(kernel: Kernel, restrict: bool, change: LaunchChange | None) -> str:
+    """Give the kernel's head as written.
 
-
-def _ceil_div(count: str, by: int) -> str:
-    return f"({_atom(count)} + {by - 1}) // {by}"
-
-
-def _atom(count: str) -> str:
-    return count if re.fullmatch(r"\w+", count) else f"({count})"
-
-
-def signature(kernel: Kernel, restrict: bool) -> str:
-    """Give the kernel's head as written, with ``restrict`` on its pointers where asked."""
+    Args:
+        kernel: The kernel.
+        restrict: Whether its pointers become ``restrict``.
+        change: The new NDRange, which overrides a work-group size required by attribute.
+    """
     head = kernel.text[: kernel.text.index("{")].rstrip()
+    if change is not None:
+        head = REQUIRED_SIZE.sub("", head)
     if not restrict:
         return head
     for p in kernel.parameters:
