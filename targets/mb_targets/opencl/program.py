@@ -17,17 +17,14 @@ import pyopencl as cl
 
 from mb_targets.errors import BuildError, RunError
 from mb_targets.model import Variant
+from mb_targets.opencl.arguments import TYPES, bind
 from mb_targets.opencl.memory import DeviceMemory, HostMemory
 from mb_targets.opencl.timed import Pool, Timed
 from mb_targets.protocol import Launch, RunResult, Sample
 
 if TYPE_CHECKING:
-    from mb_targets.protocol import Array, Data
+    from mb_targets.protocol import Data
 
-_TYPES = {
-    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32,
-    "i64": np.int64, "u64": np.uint64, "f16": np.float16, "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
 _BYTES = {"char": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8, "double": 8}
 _VECTOR_POINTER = re.compile(r"\bu?(char|short|half|int|float|long|double)(2|3|4|8|16)\s*(?:const\s*)?\*")
 _LOG_LINE = re.compile(
@@ -132,7 +129,7 @@ class OpenCLProgram:
         if not self._on_cpu:
             return DeviceMemory(self._queue, size, data)
         lanes = launch.lanes.get(name, 1)
-        natural = np.dtype(_TYPES[launch.dtypes[name]]).itemsize * (4 if lanes == 3 else lanes)
+        natural = np.dtype(TYPES[launch.dtypes[name]]).itemsize * (4 if lanes == 3 else lanes)
         return HostMemory(self._queue, size, data, max(natural, self._alignment))
 
     def _enqueue(self, launch: Launch, buffers: Mapping[str, cl.Buffer]) -> None:
@@ -140,36 +137,6 @@ class OpenCLProgram:
         if 0 not in launch.global_size:  # OpenCL 1.2 refuses an empty NDRange; nothing to do is no error
             cl.enqueue_nd_range_kernel(self._queue, self._kernel, launch.global_size, launch.local_size)
         self._queue.finish()
-
-
-def bind(kernel: cl.Kernel, launch: Launch, buffers: Mapping[str, cl.Buffer]) -> None:
-    """Set a kernel's arguments.
-
-    Raises:
-        RunError: The launch names fewer or other parameters than the kernel has.
-    """
-    if kernel.num_args != len(launch.order):
-        raise RunError(f"the kernel has {kernel.num_args} parameters and the launch {len(launch.order)}")
-    for index, name in enumerate(launch.order):
-        if name in buffers:
-            kernel.set_arg(index, buffers[name])
-        elif name in launch.local_bytes:
-            reserved = cl.LocalMemory(max(1, launch.local_bytes[name]))
-            kernel.set_arg(index, reserved)  # type: ignore[arg-type]  # pyopencl's stubs leave it out
-        elif name in launch.scalars:
-            value = scalar(launch.scalars[name], launch.dtypes[name], launch.lanes.get(name, 1))
-            kernel.set_arg(index, value)
-        else:
-            raise RunError(f"the launch gives no value for parameter {name}")
-
-
-def scalar(value: float, dtype: str, lanes: int) -> Array:
-    """Type a value; a vector parameter gets it in every lane."""
-    kind = np.dtype(_TYPES[dtype])
-    try:
-        return np.full(4 if lanes == 3 else lanes, value if kind.kind == "f" else int(value), kind)
-    except (OverflowError, ValueError):
-        raise RunError(f"{value:g} does not fit into a parameter of type {dtype}") from None
 
 
 def _collect(

@@ -1,9 +1,9 @@
 """Buffers and kernels for timed launches.
 
 The buffers are the runtime's own, as in a user's program. Each launch should find the bytes that the first
-one found: written buffers exist several times, filled anew before every turn. Where the copies of all
-launches would take too much memory, launches share copies, but only if a second launch on the same copy
-leaves the same bytes behind.
+one found: written buffers exist several times, filled anew before every turn. Where that takes too much
+memory, launches share copies: as they are, if a second launch on a copy leaves the same bytes behind, else
+filled again in between, which the device's own clock does not see.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 
+from mb_targets.opencl.arguments import bind
 from mb_targets.protocol import Launch, Sample
 
 if TYPE_CHECKING:
     from mb_targets.protocol import Data
 
-MOST_BYTES = 32 << 20
-MOST_COPIES = 64
+SHARED_BYTES = 32 << 20
+SHARED_COPIES = 64
+HELD_BYTES = 512 << 20
 POOLED_BYTES = 256 << 20
+_KERNELS = 16
 
 
 class Pool:
@@ -67,13 +70,14 @@ class Timed:
         self._inputs = inputs
         self._launches = 0
         self._make_kernel = make_kernel
-        self._read: dict[str, cl.Buffer] = {}
-        self._sets: list[tuple[cl.Kernel, dict[str, cl.Buffer]]] = []
+        self._kernels: list[tuple[cl.Kernel, int]] = []
+        self._copies: list[dict[str, cl.Buffer]] = []
         self._repeatable: bool | None = None
-        for name in launch.buffers:
-            if name not in launch.written:
-                self._read[name] = self._filled(name)
-        self._add_set()
+        self._first: dict[str, cl.Buffer] = {}
+        self._read = {name: self._filled(name) for name in launch.buffers if name not in launch.written}
+        if not queue.device.type & cl.device_type.CPU:
+            self._first = {name: self._filled(name) for name in launch.written}
+        self._copies.append({name: self._filled(name) for name in launch.written})
         self._enqueue(0)  # compiles for this work-group size, and warms up
         queue.finish()
 
@@ -84,52 +88,72 @@ class Timed:
     def arm(self, launches: int) -> None:
         """Give every written buffer that so many launches use its initial bytes again."""
         self._launches = launches
-        wanted = self._copies(launches)
-        while len(self._sets) < wanted:
-            self._add_set()
-        for _, written in self._sets[:wanted]:
-            for name, buffer in written.items():
-                self._fill(name, buffer)
+        wanted = self._wanted(launches)
+        while len(self._copies) < wanted:
+            self._copies.append(
+                {name: self._pool.take(self._launch.buffers[name]) for name in self._launch.written}
+            )
+        self._refill(wanted)
         self._queue.finish()
 
     def launch(self) -> Sample:
         """Launch everything, wait, and add up the events' times."""
-        copies = self._copies(self._launches)
-        events = [self._enqueue(number % copies) for number in range(self._launches)]
+        copies = self._wanted(self._launches)
+        events = []
+        for number in range(self._launches):
+            if number and number % copies == 0 and not self._repeatable:
+                self._refill(copies)
+            events.append(self._enqueue(number % copies))
         self._queue.finish()
         total = sum(event.profile.end - event.profile.start for event in events if event is not None)
         return Sample(total / self._launches, self._launches)
 
     def release(self) -> None:
         """Give all buffers back."""
-        for _, written in self._sets:
-            for buffer in written.values():
+        for held in (self._read, self._first, *self._copies):
+            for buffer in held.values():
                 self._pool.give(buffer)
-        for buffer in self._read.values():
-            self._pool.give(buffer)
-        self._sets.clear()
-        self._read.clear()
+        self._copies.clear()
+        self._read = self._first = {}
 
     def _enqueue(self, copy: int) -> cl.Event | None:
         if 0 in self._launch.global_size:
             return None
-        kernel, _ = self._sets[copy]
         return cl.enqueue_nd_range_kernel(
-            self._queue, kernel, self._launch.global_size, self._launch.local_size
+            self._queue, self._bound(copy), self._launch.global_size, self._launch.local_size
         )
 
-    def _copies(self, launches: int) -> int:
+    def _bound(self, copy: int) -> cl.Kernel:
+        """Give a kernel with a copy's buffers as arguments; binding one anew is cheaper than making one."""
+        place = copy % _KERNELS
+        if place >= len(self._kernels):
+            kernel = self._make_kernel()
+            bind(kernel, self._launch, {**self._read, **self._copies[copy]})
+            self._kernels.append((kernel, copy))
+        kernel, bound = self._kernels[place]
+        if bound != copy:
+            for name, buffer in self._copies[copy].items():
+                kernel.set_arg(self._launch.order.index(name), buffer)
+            self._kernels[place] = (kernel, copy)
+        return kernel
+
+    def _wanted(self, launches: int) -> int:
         """Decide how many copies of the written buffers so many launches use."""
         size = max(1, sum(self._launch.buffers[name] for name in self._launch.written))
-        affordable = max(1, min(MOST_COPIES, MOST_BYTES // size))
-        if launches > affordable and self._repeats():
-            return affordable
-        return launches
+        shared = max(1, min(SHARED_COPIES, SHARED_BYTES // size))
+        if launches > shared and self._repeats():
+            return shared
+        return min(launches, max(1, HELD_BYTES // size))
+
+    def _refill(self, copies: int) -> None:
+        for written in self._copies[:copies]:
+            for name, buffer in written.items():
+                self._fill(name, buffer)
 
     def _repeats(self) -> bool:
         """Tell whether a second launch on the first one's buffers leaves the same bytes."""
         if self._repeatable is None:
-            _, written = self._sets[0]
+            written = self._copies[0]
             for name, buffer in written.items():
                 self._fill(name, buffer)
             self._enqueue(0)
@@ -139,24 +163,19 @@ class Timed:
             self._repeatable = all(np.array_equal(first[name], again[name]) for name in written)
         return self._repeatable
 
-    def _add_set(self) -> None:
-        from mb_targets.opencl.program import bind
-
-        written = {name: self._filled(name) for name in self._launch.written}
-        kernel = self._make_kernel()
-        bind(kernel, self._launch, {**self._read, **written})
-        self._sets.append((kernel, written))
-
     def _filled(self, name: str) -> cl.Buffer:
         buffer = self._pool.take(self._launch.buffers[name])
         self._fill(name, buffer)
         return buffer
 
     def _fill(self, name: str, buffer: cl.Buffer) -> None:
-        if self._launch.buffers[name]:
-            cl.enqueue_copy(
-                self._queue, buffer, np.frombuffer(self._inputs[name], np.uint8), is_blocking=False
-            )
+        if not self._launch.buffers[name]:
+            return
+        if name in self._first:  # on the device already
+            cl.enqueue_copy(self._queue, buffer, self._first[name])
+        else:
+            data = np.frombuffer(self._inputs[name], np.uint8)
+            cl.enqueue_copy(self._queue, buffer, data, is_blocking=False)
 
     def _contents(self, name: str, buffer: cl.Buffer) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
         held = np.empty(self._launch.buffers[name], np.uint8)

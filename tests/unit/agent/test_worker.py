@@ -255,6 +255,18 @@ def test_each_timed_launch_finds_the_initial_bytes(worker):
         assert worker.time(handle, limit=5.0).launches == launches
 
 
+def test_many_launches_in_place_each_find_the_initial_bytes(worker):
+    source = (
+        "__kernel void k(__global int *o) { o[get_global_id(0)] += 1; while (o[get_global_id(0)] != 8) { } }"
+    )
+    spec = launch(64, None, order=("o",), dtypes={"o": "i32"}, scalars={}, buffers={"o": 256})
+    handle = build(worker, source.replace("int *o", "volatile int *o"))
+    given = share({"o": np.full(64, 7, np.int32)})
+    for launches in (10, 40, 20):
+        worker.prepare(handle, spec, given, launches)
+        assert worker.time(handle, limit=10.0).launches == launches
+
+
 def test_many_launches_of_a_repeatable_kernel_share_copies(worker):
     handle = build(worker, variant("good"))
     worker.prepare(handle, launch(1 << 20, None), inputs(1 << 20), 300)
