@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from mb_targets.model import Device, Variant
+from mb_targets.model import Device, Kernel, LaunchSpec, Variant
 from mb_targets.protocol import Launch, Sample
 
 Place: TypeAlias = tuple[int, int]
@@ -76,6 +76,14 @@ class Sanitize(msgspec.Struct, frozen=True, tag="sanitize"):
     inputs: Shared
 
 
+class Probe(msgspec.Struct, frozen=True, tag="probe"):
+    """Ask for the extents that a launch leaves open."""
+
+    kernel: Kernel
+    launch: LaunchSpec
+    folder: str
+
+
 class Close(msgspec.Struct, frozen=True, tag="close"):
     """Free a program and the sets of inputs that are no longer wanted."""
 
@@ -111,6 +119,12 @@ class Sanitized(msgspec.Struct, frozen=True, tag="sanitized"):
     finding: str | None
 
 
+class Probed(msgspec.Struct, frozen=True, tag="probed"):
+    """A launch with its extents filled in."""
+
+    launch: LaunchSpec
+
+
 class Raised(msgspec.Struct, frozen=True, tag="raised"):
     """The worker half raised; ``kind`` says which error."""
 
@@ -118,8 +132,8 @@ class Raised(msgspec.Struct, frozen=True, tag="raised"):
     message: str
 
 
-Request: TypeAlias = Describe | Build | Run | Prepare | Time | Sanitize | Close
-Reply: TypeAlias = Described | Done | Ran | Timed | Sanitized | Raised
+Request: TypeAlias = Describe | Build | Run | Prepare | Time | Sanitize | Probe | Close
+Reply: TypeAlias = Described | Done | Ran | Timed | Sanitized | Probed | Raised
 
 _LENGTH = struct.Struct("<I")
 _LARGEST = 64 << 20

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from mb_agent import sandbox, wire
 from mb_agent.errors import AgentError, TimedOut, WorkerDied
 from mb_targets.errors import BuildError, RunError, TargetUnavailable
-from mb_targets.model import Device, Variant
+from mb_targets.model import Device, Kernel, LaunchSpec, Variant
 from mb_targets.protocol import Launch, RunResult, Sample
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_KERNEL_RUNS = (wire.Run, wire.Prepare, wire.Time)
+_KERNEL_RUNS = (wire.Run, wire.Prepare, wire.Time, wire.Probe)
 _GRACE_SECONDS = 1.0
 _PAGE = 4096
 _TAIL_BYTES = 4096
@@ -201,6 +201,16 @@ class WorkerProcess:
         reference, descriptors = self._reference(inputs)
         request = wire.Sanitize(name, variant, tuple(options), launch, reference)
         return self._ask(request, wire.Sanitized, f"checking with {name}", limit, descriptors).finding
+
+    def probe(self, kernel: Kernel, launch: LaunchSpec, folder: Path, *, limit: float = 60.0) -> LaunchSpec:
+        """Fill in the extents that a launch leaves open, by running the kernel; it may end the process.
+
+        Raises:
+            BuildError: The compiler refused it.
+            RunError: It could not be run, or its buffers' lengths could not be found.
+        """
+        request = wire.Probe(kernel, launch, str(folder))
+        return self._ask(request, wire.Probed, "finding out what the kernel touches", limit).launch
 
     def close(self, handle: int, *, limit: float = 10.0) -> None:
         """Free a program; one whose process has ended is free already."""

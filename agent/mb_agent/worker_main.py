@@ -16,8 +16,8 @@ from typing import assert_never
 
 from mb_agent import sandbox, wire
 from mb_targets import registry
-from mb_targets.errors import BuildError, RunError, TargetUnavailable
-from mb_targets.protocol import Program, SupportsSanitize, Worker
+from mb_targets.errors import BuildError, LaunchUnknown, RunError, TargetUnavailable
+from mb_targets.protocol import Program, SupportsProbe, SupportsSanitize, Worker
 
 
 class Session:
@@ -40,7 +40,7 @@ class Session:
             return wire.Raised("unavailable", str(error))
         except BuildError as error:
             return wire.Raised("build", str(error))
-        except RunError as error:
+        except (RunError, LaunchUnknown) as error:
             return wire.Raised("run", str(error))
         except Exception:  # noqa: BLE001  the edge around a candidate: the parent decides what it means
             return wire.Raised("internal", traceback.format_exc(limit=8))
@@ -63,6 +63,8 @@ class Session:
                 return wire.Timed(self._programs[request.handle].time())
             case wire.Sanitize():
                 return self._sanitize(request)
+            case wire.Probe():
+                return self._probe(request)
             case wire.Close():
                 return self._close(request)
             case _:
@@ -93,6 +95,12 @@ class Session:
             return wire.Sanitized(None)
         finding = worker.sanitize(request.name, request.variant, request.options, request.launch, inputs)
         return wire.Sanitized(finding)
+
+    def _probe(self, request: wire.Probe) -> wire.Reply:
+        worker = self._open()
+        if not isinstance(worker, SupportsProbe):
+            return wire.Probed(request.launch)
+        return wire.Probed(worker.probe(request.kernel, request.launch, Path(request.folder)))
 
     def _close(self, request: wire.Close) -> wire.Reply:
         for key in request.forget:

@@ -11,7 +11,7 @@ from mb_targets.expression import ExpressionError
 from mb_targets.model import ITEM_BYTES, Argument, Kernel, LaunchChange, LaunchSpec, Symbol
 from mb_targets.protocol import Launch
 
-_LARGEST_BYTES = 1 << 34
+_LARGEST_BYTES = 1 << 32
 _VERIFIED_WORK = 1 << 21
 _SMALL = (37, 61, 23, 53, 17, 29)
 

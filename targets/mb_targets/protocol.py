@@ -262,6 +262,21 @@ class SupportsScan(Protocol):
 
 
 @runtime_checkable
+class SupportsProbe(Protocol):
+    """A worker that can find out by running a kernel what inference could not."""
+
+    def probe(self, kernel: Kernel, launch: LaunchSpec, folder: Path) -> LaunchSpec:
+        """Fill in the extents that a launch leaves as ``?``; the kernel runs and may end the process.
+
+        Raises:
+            LaunchUnknown: One cannot be found; the message says how to state it.
+            BuildError: The compiler refused the kernel.
+            RunError: The launch was refused.
+        """
+        ...
+
+
+@runtime_checkable
 class SupportsSanitize(Protocol):
     """A worker that can run memory and race checks."""
 
