@@ -71,6 +71,20 @@ def launch_of(target: Target, request: Request) -> LaunchSpec:
     return found
 
 
+def _probed(spec: LaunchSpec, request: Request, bench: Bench) -> LaunchSpec:
+    """Find the lengths that nothing states by running the kernel, where there are such.
+
+    Raises:
+        JobRefused: They cannot be found; the message says how to state them.
+    """
+    if all(a.extent != "?" for a in spec.arguments):
+        return spec
+    try:
+        return bench.baseline.probe(request.kernel, spec, bench.folder)
+    except (BuildError, RunError, AgentError) as error:
+        raise JobRefused(f"{request.kernel.name}: {str(error).splitlines()[0]}") from None
+
+
 def prepare(request: Request, target: Target, bench: Bench, seed: int | None = None) -> Job:
     """Build and judge the original, and choose the sizes.
 
@@ -86,7 +100,7 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     """
     kernel = request.kernel
     device = bench.baseline.device()
-    spec = launch_of(target, request)
+    spec = _probed(launch_of(target, request), request, bench)
     chosen = next(s for s in (seed, request.seed, secrets.randbits(48)) if s is not None)
     try:
         oracle = Oracle(target, kernel, spec, bench.baseline, request.precision, bench.folder)
