@@ -15,6 +15,8 @@ from __future__ import annotations
 import signal
 from typing import Literal, TypeAlias
 
+from mb_targets.protocol import FAULT
+
 Cause: TypeAlias = Literal["input", "device", "internal"]
 
 
@@ -53,7 +55,7 @@ class WorkerDied(AgentError):
         self.signal = signal_number
         self.tail = tail
         self.in_kernel = in_kernel
-        cause = f"{what}: {_cause(signal_number, in_kernel)}"
+        cause = f"{what}: {_cause(signal_number, in_kernel, tail)}"
         super().__init__(cause if self.touched_memory or not tail else f"{cause}\n{tail}")
 
     @property
@@ -66,15 +68,16 @@ class TimedOut(AgentError):
     """A call outlived its limit; the worker and its whole process group were killed."""
 
 
-def _cause(number: int, in_kernel: bool) -> str:
-    """Say in words what a signal means."""
+def _cause(number: int, in_kernel: bool, tail: str) -> str:
+    """Say in words what a signal means, and which buffer was left where the worker could tell."""
     if number == 0:
         return "the worker process exited"
     name = signal.Signals(number).name
     if number == signal.SIGKILL:
         return f"the worker process was killed ({name}), for example for lack of memory"
     if in_kernel and number in (signal.SIGSEGV, signal.SIGBUS):
-        return f"touched memory outside a buffer ({name})"
+        places = [line.removeprefix(FAULT) for line in tail.splitlines() if line.startswith(FAULT)]
+        return f"touched memory outside a buffer{': ' + places[-1] if places else ''} ({name})"
     if in_kernel and number == signal.SIGFPE:
         return f"divided by zero ({name})"
     return f"crashed ({name})"

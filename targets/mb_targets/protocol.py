@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
+FAULT = "fault: "
+"""A worker half that dies of a kernel's stray access may print a line that begins so and names the place."""
+
 Data: TypeAlias = bytes | memoryview
 """Initial bytes of a buffer; a view is of memory shared with the optimizer and read-only."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mb_targets.errors import TargetUnavailable
-from mb_targets.model import Device, Variant
+from mb_targets.model import Device, Kernel, LaunchSpec, Variant
 from mb_targets.opencl import runtimes, sanitize
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class OpenCLWorker:
         try:
             import pyopencl as cl
 
+            from mb_targets.opencl.fault import FaultReporter
+            from mb_targets.opencl.program import Station
             from mb_targets.opencl.timed import Pool
         except ImportError as error:
             raise TargetUnavailable(
@@ -59,9 +61,9 @@ class OpenCLWorker:
             self._folder
         )  # else the loader adds the PoCL that pip may have installed
         self._device = _open(text, choice)
-        self.context = cl.Context([self._device])
-        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._pool = Pool(self.context)
+        context = cl.Context([self._device])
+        queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self._station = Station(queue, Pool(context), FaultReporter())
 
     def device(self) -> Device:
         """Describe the device."""
@@ -75,7 +77,13 @@ class OpenCLWorker:
         """
         from mb_targets.opencl.program import build
 
-        return build(self.queue, self._pool, variant, options, folder)
+        return build(self._station, variant, options, folder)
+
+    def probe(self, kernel: Kernel, launch: LaunchSpec, folder: Path) -> LaunchSpec:
+        """Fill in the extents that a launch leaves as ``?``, by a run that shows what it touches."""
+        from mb_targets.opencl.probe import probe
+
+        return probe(self._station.queue, kernel, launch, folder)
 
     def sanitize(
         self, name: str, variant: Variant, options: Sequence[str], launch: Launch, inputs: Mapping[str, Data]

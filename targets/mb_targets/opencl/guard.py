@@ -89,8 +89,13 @@ class Guarded:
                 return side
         return ""
 
+    def offset_of(self, address: int) -> int | None:
+        """Give an address's offset from the start where it lies in these bytes or their pages, else None."""
+        inside = self._base <= address < self._base + self._length
+        return address - self.address if inside else None
+
     def release(self) -> None:
         """Give the memory back; nothing may use it any more."""
         if self._base:
             _libc.munmap(self._base, self._length)
-            self._base = 0
+            self._base = self._length = 0

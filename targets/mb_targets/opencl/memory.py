@@ -25,34 +25,34 @@ class HostMemory:
 
     def __init__(self, queue: cl.CommandQueue, size: int, data: Data, alignment: int) -> None:
         self._queue = queue
-        self._memory = Guarded(size, alignment)
-        self._memory.fill(data)
+        self.guarded = Guarded(size, alignment)
+        self.guarded.fill(data)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-        self.buffer = cl.Buffer(queue.context, flags, hostbuf=self._memory.view)
+        self.buffer = cl.Buffer(queue.context, flags, hostbuf=self.guarded.view)
 
     def fetch(self) -> None:
         """Make what the device wrote visible; copies nothing where the memory is used in place."""
-        size = max(1, self._memory.size)
+        size = max(1, self.guarded.size)
         mapped, _ = cl.enqueue_map_buffer(self._queue, self.buffer, cl.map_flags.READ, 0, (size,), _BYTE)
         cast("cl.MemoryMap", mapped.base).release(self._queue)
         self._queue.finish()
 
     def contents(self) -> bytes:
         """Copy the bytes out."""
-        return bytes(self._memory.view[: self._memory.size])
+        return bytes(self.guarded.view[: self.guarded.size])
 
     def holds(self, data: Data) -> bool:
         """Tell whether the bytes still equal ``data``."""
-        return self._memory.holds(data)
+        return self.guarded.holds(data)
 
     def damage(self) -> str:
         """Say on which side of the buffer something was written."""
-        return self._memory.damage()
+        return self.guarded.damage()
 
     def release(self) -> None:
         """Free it."""
         self.buffer.release()
-        self._memory.release()
+        self.guarded.release()
 
 
 class DeviceMemory:

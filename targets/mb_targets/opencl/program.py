@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyopencl as cl
 
 from mb_targets.errors import BuildError, RunError
-from mb_targets.model import Variant
-from mb_targets.opencl.arguments import TYPES, bind
+from mb_targets.model import ITEM_BYTES, Variant
+from mb_targets.opencl.arguments import bind
+from mb_targets.opencl.fault import FaultReporter
 from mb_targets.opencl.memory import DeviceMemory, HostMemory
 from mb_targets.opencl.timed import Pool, Timed
 from mb_targets.protocol import Launch, RunResult, Sample
@@ -33,10 +34,17 @@ _LOG_LINE = re.compile(
 _LOG_LINES = 40
 
 
-def build(
-    queue: cl.CommandQueue, pool: Pool, variant: Variant, options: Sequence[str], folder: Path
-) -> OpenCLProgram:
-    """Build a variant for a queue's device.
+@dataclass(frozen=True, slots=True)
+class Station:
+    """What all programs of a worker share."""
+
+    queue: cl.CommandQueue
+    pool: Pool
+    faults: FaultReporter
+
+
+def build(station: Station, variant: Variant, options: Sequence[str], folder: Path) -> OpenCLProgram:
+    """Build a variant for a station's device.
 
     Raises:
         BuildError: The compiler refused it; each line says where in ``variant.source``.
@@ -45,8 +53,8 @@ def build(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pyopencl warns of every non-empty log
-            program = cl.Program(queue.context, variant.source).build(flags)
-        return OpenCLProgram(queue, pool, program, variant)
+            program = cl.Program(station.queue.context, variant.source).build(flags)
+        return OpenCLProgram(station, program, variant)
     except (cl.Error, ValueError) as error:
         raise BuildError(_explain(str(error), variant.name)) from None
 
@@ -62,13 +70,13 @@ def vector_alignment(source: str) -> int:
 class OpenCLProgram:
     """A kernel that can be run and timed; see ``protocol.Program``."""
 
-    def __init__(self, queue: cl.CommandQueue, pool: Pool, program: cl.Program, variant: Variant) -> None:
-        self._queue = queue
-        self._pool = pool
+    def __init__(self, station: Station, program: cl.Program, variant: Variant) -> None:
+        self._station = station
+        self._queue = station.queue
         self._make_kernel = partial(cl.Kernel, program, variant.name)
         self._kernel = self._make_kernel()
         self._alignment = vector_alignment(variant.source)
-        self._on_cpu = bool(queue.device.type & cl.device_type.CPU)
+        self._on_cpu = bool(self._queue.device.type & cl.device_type.CPU)
         self._timed: Timed | None = None
 
     def run(self, launch: Launch, inputs: Mapping[str, Data]) -> RunResult:
@@ -81,6 +89,7 @@ class OpenCLProgram:
         try:
             for name, size in launch.buffers.items():
                 memory[name] = self._allocate(name, size, launch, inputs[name])
+            self._watch(launch, memory)
             self._enqueue(launch, {name: m.buffer for name, m in memory.items()})
             return _collect(launch, inputs, memory)
         except (cl.Error, MemoryError) as error:
@@ -98,7 +107,7 @@ class OpenCLProgram:
         try:
             if self._timed is None or not self._timed.suits(launch, inputs):
                 self.close()
-                self._timed = Timed(self._queue, self._pool, self._make_kernel, launch, inputs)
+                self._timed = Timed(self._queue, self._station.pool, self._make_kernel, launch, inputs)
             self._timed.arm(launches)
         except (cl.Error, MemoryError) as error:
             self.close()
@@ -129,14 +138,23 @@ class OpenCLProgram:
         if not self._on_cpu:
             return DeviceMemory(self._queue, size, data)
         lanes = launch.lanes.get(name, 1)
-        natural = np.dtype(TYPES[launch.dtypes[name]]).itemsize * (4 if lanes == 3 else lanes)
+        natural = _item(launch, name) * (4 if lanes == 3 else lanes)
         return HostMemory(self._queue, size, data, max(natural, self._alignment))
+
+    def _watch(self, launch: Launch, memory: Mapping[str, HostMemory | DeviceMemory]) -> None:
+        """Have an access to a guard page reported with the buffer's name."""
+        guarded = {n: (m.guarded, _item(launch, n)) for n, m in memory.items() if isinstance(m, HostMemory)}
+        self._station.faults.watch(guarded)
 
     def _enqueue(self, launch: Launch, buffers: Mapping[str, cl.Buffer]) -> None:
         bind(self._kernel, launch, buffers)
         if 0 not in launch.global_size:  # OpenCL 1.2 refuses an empty NDRange; nothing to do is no error
             cl.enqueue_nd_range_kernel(self._queue, self._kernel, launch.global_size, launch.local_size)
         self._queue.finish()
+
+
+def _item(launch: Launch, name: str) -> int:
+    return ITEM_BYTES[launch.dtypes[name]]
 
 
 def _collect(

@@ -76,8 +76,10 @@ def test_poison_stays_where_nothing_was_written(worker):
 @pytest.mark.parametrize("n", [1, 5, 37, 1024])
 @pytest.mark.parametrize("name", ["oob_read", "oob_write"])
 def test_one_element_past_the_end_ends_the_worker(worker, name, n):
-    with pytest.raises(WorkerDied, match="touched memory outside a buffer") as died:
+    with pytest.raises(WorkerDied, match="touched memory outside a buffer: ") as died:
         run(worker, variant(name), n)
+    buffer = "a" if name == "oob_read" else "o"
+    assert f"{buffer}[{n}], which has {n} elements (SIGSEGV)" in str(died.value)
     assert died.value.touched_memory
     assert worker.pid is None
 
