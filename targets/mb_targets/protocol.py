@@ -1,8 +1,8 @@
 """What a target must offer, and what it may offer beyond that.
 
-A target has two halves. The server half is pure: no device, no numpy, milliseconds. The worker half lives in a
-child process, may import anything, and is the only place where a program is built or run. A target never makes
-inputs, never compares, never averages, never loops: the optimizer does that once for all targets.
+A target has two halves. The server half is pure: no device, no numpy, milliseconds. The worker half lives in
+a child process, may import anything, and is the only place where a program is built or run. A target never
+makes inputs, never compares, never averages, never loops: the optimizer does that once for all targets.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Target(Protocol):
     def patch(
         self, kernel: Kernel, launch: LaunchSpec, variant: Variant, path: Path, text: str
     ) -> Sequence[DocumentEdits] | NotApplicable:
-        """Turn a variant into edits: the kernel's, and each host call site's or comment's whose launch changes."""
+        """Turn a variant into edits: the kernel's, and each call site's or comment's whose launch changes."""
         ...
 
     def reference(
