@@ -18,6 +18,7 @@ import site
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ DEVICES = ("null", "zero", "shm", "nvidia*", "dri", "kfd", "dxg", "kgsl-3d0", "m
 
 FILE_BYTES = 4 << 30
 CPU_SECONDS = 4 * 3600
+_STALE_SECONDS = 3 * 24 * 3600
+_PREFIX = "modelblaster-worker-"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -97,7 +100,8 @@ def start(module: str, arguments: Sequence[str], descriptors: Sequence[int] = ()
     Raises:
         OSError: The machine has no process, memory or temporary folder left.
     """
-    folder = Path(tempfile.mkdtemp(prefix="modelblaster-"))
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     command = [sys.executable, "-P", "-m", module, *arguments]
     env = environment(folder) | {"MODELBLASTER_PARENT": str(os.getpid())}
     try:
@@ -136,6 +140,15 @@ def enter() -> None:
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (allowed, allowed))
     confine([Path.cwd(), *(path for pattern in DEVICES for path in Path("/dev").glob(pattern))])
+
+
+def _sweep(parent: Path) -> None:
+    """Delete the folders of children whose parents were killed long ago."""
+    for left in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = left.stat()
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _STALE_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _memory_limit() -> int:

@@ -1,5 +1,6 @@
 import os
 import select
+import tempfile
 import time
 
 import pytest
@@ -81,6 +82,16 @@ def test_ending_a_child_ends_what_it_started():
             return
         time.sleep(0.01)
     pytest.fail("a process of the group lives on")
+
+
+def test_folders_left_behind_long_ago_are_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    long_ago, recent = tmp_path / "modelblaster-worker-old", tmp_path / "modelblaster-worker-new"
+    for folder in (long_ago, recent):
+        (folder / "cache").mkdir(parents=True)
+    os.utime(long_ago, (0, 0))
+    sandbox.start("timeit", ["-n1", "-r1", "pass"]).end()
+    assert [f.name for f in tmp_path.iterdir()] == [recent.name]
 
 
 def _members(group):
