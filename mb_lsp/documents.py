@@ -137,8 +137,14 @@ class Document:
 
     def touching(self, start: int, end: int) -> list[Placed]:
         """List the kernels that a range of offsets touches, each taken with the whole of its first line."""
-        lines = self.lines
-        return [p for p in self.kernels if lines.start(lines.line_at(p.start)) <= end and start <= p.end]
+        found = []
+        for placed in self.kernels:
+            if placed.end < start:
+                continue
+            if self.lines.start(self.lines.line_at(placed.start)) > end:
+                break
+            found.append(placed)
+        return found
 
     def changed(self, text: str, version: int | None) -> Document:
         """Give the document's next version."""

@@ -52,6 +52,7 @@ class Jobs:
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._tokens: dict[str, str] = {}
+        self._reporters: dict[str, Reporter] = {}
         self._closing = False
 
     def load(self) -> None:
@@ -108,6 +109,13 @@ class Jobs:
         if job is not None:
             self.cancel(job)
 
+    def edited(self, job: Job, edited: bool) -> None:
+        """Note whether a running job's kernel still has the text that it had, and say so."""
+        if job.edited != edited:
+            job.edited = edited
+            if job.id in self._reporters:
+                self._reporters[job.id].report(*progress_words(job))
+
     def discard(self, job: Job) -> None:
         """Forget a job and remove it from disk."""
         self.cancel(job)
@@ -146,7 +154,7 @@ class Jobs:
         token = f"modelblaster-{job.id}"
         self._tokens[token] = job.id
         self._changed(job)
-        reporter = self._editor.progress(f"Optimizing {job.name}", token)
+        reporter = self._reporters[job.id] = self._editor.progress(f"Optimizing {job.name}", token)
         try:
             if not (job.cancelled or self._closing):
                 await self._follow(job, reporter)
@@ -157,6 +165,7 @@ class Jobs:
         finally:
             job.running = False
             self._tokens.pop(token, None)
+            self._reporters.pop(job.id, None)
             if not self._closing:
                 reporter.end(closing_words(job))
         if not self._closing:

@@ -24,6 +24,9 @@ def kill_tree(pid: int) -> None:
     The process must be a child not yet waited for, or one known by its birth. It is stopped first, so that it
     starts nothing while its descendants are looked up: workers live in groups of their own.
     """
+    if not hasattr(os, "killpg"):
+        os.kill(pid, signal.SIGTERM)
+        return
     _signal_group(pid, signal.SIGSTOP)
     tree = descendants(pid)
     groups = {pid, *(group for _, group in tree)}

@@ -184,9 +184,9 @@ class Session:
         if document is None:
             return
         for job in self.jobs.running():
-            placed = document.find(job.name, job.identity) if job.uri == uri else None
             if job.uri == uri:
-                job.edited = placed is None or placed.kernel.identity != job.identity
+                placed = document.find(job.name, job.identity)
+                self.jobs.edited(job, placed is None or placed.kernel.identity != job.identity)
         self._mark(document)
         self._warm(document, 0)
 

@@ -161,6 +161,18 @@ def test_damaged_job_folders_are_passed_over(tmp_path: Path) -> None:
         assert lens(server, uri) == "Trust this workspace and optimize"
 
 
+def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "jobs").write_text("")
+    with served() as server:
+        server.begin(tmp_path)
+        uri = server.open(tmp_path / "work" / "k.cl", KERNEL.format(name="k", note=""))
+        assert server.run("trust", uri=uri, kernel="k") is None
+        told = [m["params"]["message"] for m in server.seen if m.get("method") == "window/showMessage"]
+    assert len(told) == 1
+    assert f"cannot write {tmp_path / 'data' / 'jobs'}" in told[0]
+
+
 def test_a_damaged_event_log_is_a_sentence(tmp_path: Path) -> None:
     with served() as server:
         server.begin(tmp_path)

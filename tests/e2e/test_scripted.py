@@ -180,6 +180,19 @@ async def test_cancel_kills_the_job_and_groups_of_its_workers(window: Window) ->
     assert await window.titles(uri) == ["Optimize"]
 
 
+async def test_an_edit_while_the_job_runs_is_said_in_its_progress(window: Window) -> None:
+    uri = window.open("typing.cl", text("typing", "slow"))
+    job = await window.optimize(uri, 3)
+    await worker_of(window, job)
+    window.change(uri, text("typing", "slow").replace("2.0f", "3.0f"))
+    if window.client.capabilities.window:
+        reports = window.client.progress_reports[f"modelblaster-{job}"]
+        await until(lambda: "source changed, the result is for the old text" in str(reports[-1].message))
+    arguments = [{"job": job}]
+    await window.run(t.Command(title="", command="modelblaster.cancel", arguments=arguments))
+    await window.said("optimization of `typing` was cancelled")
+
+
 async def test_the_lens_of_a_running_job_says_how_far_it_is(window: Window) -> None:
     uri = window.open("run.cl", text("run", "slow"))
     job = await window.optimize(uri, 3)
