@@ -48,6 +48,8 @@ class Bench:
         self._clock = clock
         self.baseline = self._new()
         self._free = [self._new(), self._new()]
+        for side in self._started:
+            side.restart()  # they all start up at once
 
     def build(self, variant: Variant, spec: LaunchSpec) -> tuple[Candidate | None, Check]:
         """Build a candidate in the free process; the check says how it went."""

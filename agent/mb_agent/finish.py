@@ -36,6 +36,10 @@ FINALISTS = 3
 FRESH = 1 << 20
 # A log gain this small is none.
 NOTHING = math.log(1.01)
+# What an action must bring (in log) to be worth its place in the diff.
+PLAINNESS = 0.01
+# How far past the budget (as a share of it) further finalists may still be tried.
+OVERTIME = 0.2
 
 
 @dataclass(slots=True)
@@ -48,7 +52,7 @@ class Finish:
 
     def offers(self, found: Found) -> tuple[Offer, ...]:
         """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
-        ranked = [n for n in sorted(found.nodes[1:], key=lambda n: -n.gain) if n.gain > NOTHING]
+        ranked = [n for n in sorted(found.nodes[1:], key=_worth, reverse=True) if n.gain > NOTHING]
         keeping = [n for n in ranked if n.variant.launch is None]
         least = keeping[0].gain if keeping else 0.0
         changing = [n for n in ranked if n.variant.launch is not None and n.gain > least + NOTHING]
@@ -59,7 +63,9 @@ class Finish:
 
     def _best(self, nodes: Sequence[Node]) -> Offer | None:
         """Offer the first that holds; what follows one that is not faster is not faster either."""
-        for node in nodes[:FINALISTS]:
+        for number, node in enumerate(nodes[:FINALISTS]):
+            if number and self.search.spending.left_s < -OVERTIME * self.search.job.request.budget.seconds:
+                return None
             self.search.report.progress("verifying a finalist", self.search.spending, force=True)
             try:
                 tried = self._try(node)
@@ -169,6 +175,11 @@ class Finish:
             evidence=str(place),
             conditions=_conditions(variant, verdict),
         )
+
+
+def _worth(node: Node) -> float:
+    """Rank by gain; of two that are as fast, the plainer one is better."""
+    return node.gain - PLAINNESS * len(node.variant.chain)
 
 
 def _note(verdict: Verdict, measurement: Measurement | None) -> str:

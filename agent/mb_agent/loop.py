@@ -17,7 +17,7 @@ from mb_agent.critic import judge
 from mb_agent.errors import AgentError
 from mb_agent.events import Tried
 from mb_agent.implement import implement
-from mb_agent.measure import Pairs, decided, narrow
+from mb_agent.measure import MINIMUM_GAIN, Pairs, decided, narrow
 from mb_agent.memory import Memory
 from mb_agent.record import provenance
 from mb_agent.report import Report
@@ -27,6 +27,10 @@ from mb_targets.errors import RunError
 from mb_targets.model import Action, Level, Measurement, NotApplicable, Outcome, Speedup, Variant, Verdict
 
 RACE_TURNS = 10
+# A candidate takes the lead when the lower end of its interval is beyond this: noise alone must not.
+WORTH_LEADING = 1.02
+# On a CPU device, event times swing by a third on a busy machine; below this ratio parallelism was lost.
+EVENT_LOSS = 0.65
 CONFIRM_TURNS = 6
 # Search stops when this many candidates in a row brought nothing.
 PATIENCE = 60
@@ -77,6 +81,7 @@ class Search:
         while not reason:
             self.report.progress("searching", self.spending)
             reason = self._finished() or self._step()
+        self._keep_launch()
         return Found(self.nodes, self.refused, reason)
 
     def add_node(self, variant: Variant, gain: float) -> Node:
@@ -132,6 +137,24 @@ class Search:
         self._verify_leader()
         return ""
 
+    def _keep_launch(self) -> None:
+        """Where the best variant changes the launch, try it also in the form that does not."""
+        job, best = self.job, max(self.nodes, key=lambda n: n.gain)
+        if best.variant.launch is None:
+            return
+        for i, proposal in enumerate(best.proposals):
+            if i in best.tried:
+                continue
+            choice = Choice(best, (proposal.action,), proposal.expected, proposal.reason)
+            made = implement(job.target, job.kernel, job.spec, job.device, choice)
+            if isinstance(made, NotApplicable) or made.launch is not None or made.hash in self._hashes:
+                continue
+            best.tried.add(i)
+            self._hashes.add(made.hash)
+            self.spending.candidates += 1
+            self._attempt(choice, made)
+            return
+
     def _attempt(self, choice: Choice, variant: Variant) -> float | None:
         """Build, smoke-test and race one candidate; give its log gain over its parent."""
         job = self.job
@@ -164,7 +187,9 @@ class Search:
             job.bench.depose()
             self._reinstate()
             rival = job.bench.incumbent
-        return job.bench.race(job.oracle, rival, candidate, case, job.device, RACE_TURNS, decided(1.0))
+        return job.bench.race(
+            job.oracle, rival, candidate, case, job.device, RACE_TURNS, decided(WORTH_LEADING)
+        )
 
     def _accept(self, choice: Choice, candidate: Candidate, verdict: Verdict, pairs: Pairs) -> float:
         job = self.job
@@ -175,7 +200,7 @@ class Search:
         total = pairs.measurement(job.device) if job.bench.incumbent is None else None
         node = self.add_node(candidate.variant, gain)
         self._record(choice, candidate.variant, verdict, step, total)
-        if ratio.low > 1.0:
+        if ratio.low > WORTH_LEADING and pairs.event_ratio() > EVENT_LOSS:
             job.bench.promote(candidate)
             self._leader = node
             self._idle = 0
@@ -245,7 +270,7 @@ class Search:
         )
         measured = pairs.measurement(job.device)
         leader.gain = self._verified = math.log(measured.speedup.value)
-        if verdict.full and measured.faster(1.0):
+        if verdict.full and measured.faster(MINIMUM_GAIN):
             self.report.best = measured.speedup
             self.report.progress("verified an improvement", self.spending, force=True)
 

@@ -62,13 +62,17 @@ class Pairs:
         """
         return interval([a / b for a, b in self.deciding])
 
+    def event_ratio(self) -> float:
+        """Give the median ratio by the device's events."""
+        return float(np.median([a / b for a, b in self.event]))
+
     def measurement(self, device: Device) -> Measurement:
         """Make the record of what was measured."""
         first, second = zip(*self.deciding, strict=True)
         return Measurement(
             clock="cpu" if self.clock == "cpu" else "event",
             speedup=self.speedup(),
-            event_ratio=float(np.median([a / b for a, b in self.event])),
+            event_ratio=self.event_ratio(),
             baseline_ns=float(np.median(first)),
             variant_ns=float(np.median(second)),
             samples=len(self.deciding),
@@ -128,17 +132,18 @@ def race(
     return pairs
 
 
-def decided(worth: float, least: int = 3) -> Stop:
-    """Stop once the ratio is clearly below 1, or its interval lies on one side of ``worth``."""
+def decided(worth: float) -> Stop:
+    """Stop once the ratio is clearly on one side of ``worth``: the further off, the fewer turns it takes."""
 
     def stop(pairs: Pairs) -> bool:
         ratios = [a / b for a, b in pairs.deciding]
-        if len(ratios) == 2 and max(ratios) < 0.8:
-            return True
-        if len(ratios) < least:
+        turns = len(ratios)
+        if turns < 2:
             return False
+        if turns < 4:
+            return max(ratios) < 0.8 * worth or (turns == 3 and min(ratios) > 1.1 * worth)
         found = interval(ratios)
-        return found.high < worth or (found.low > worth and len(ratios) >= least)
+        return found.high < worth or (turns >= 6 and found.low > worth)
 
     return stop
 

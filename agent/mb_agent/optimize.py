@@ -87,12 +87,12 @@ class Optimization:
             advice = memory.advise(job.state, job.features, job.kernel.identity)
             policy = make_policy(advice, random.Random(job.seed))
             search = Search(job, policy, memory, spending, report, self.now)
-            report.progress("timing the original against itself", spending)
-            noise = control(job)
             tried = [e for e in self.before if isinstance(e, Tried) and e.outcome.total is None]
             if tried:
                 search.take_up(tried)
             found = search.run()
+            report.progress("timing the original against itself", spending, force=True)
+            noise = control(job)
             offers = Finish(search, self.folder, noise).offers(found)
             reason = f"{found.reason}; {memory.problem}" if memory.problem else found.reason
             finished = Finished(self.now(), offers, spending.candidates, search.refused, reason, noise)

@@ -17,6 +17,7 @@ import numpy as np
 from mb_agent import inputs as make_inputs
 from mb_agent.errors import AgentError, OriginalRefused
 from mb_agent.inputs import Fill, Values, as_bytes, poisoned
+from mb_agent.sizes import Sizes
 from mb_agent.tolerance import Expected, Mask, expect, unwritten, written_by
 from mb_agent.worker import SharedInputs, WorkerProcess, share
 from mb_targets.concrete import concretize
@@ -24,15 +25,13 @@ from mb_targets.errors import RunError, TargetError
 from mb_targets.model import Argument, Kernel, LaunchChange, LaunchSpec, Precision, Variant
 from mb_targets.protocol import Launch, Target
 
-SHAKES = 3
+SHAKES = 2
 # Past this, one run more or less is felt.
 LARGE_BYTES = 1 << 22
 SHARES_CHANGED = (1 / 64, 1 / 4096, 1 / 262144)
-# Past this many work items, and buffer bytes, the float64 evaluation costs more than it tells.
-REFERENCE_ITEMS = 1 << 17
-REFERENCE_BYTES = 1 << 22
-
-Sizes = Mapping[str, float]
+# A float64 evaluation longer than this costs more than it tells; so many steps show how long one is.
+REFERENCE_SECONDS = 0.3
+REFERENCE_STEPS = 1 << 14
 
 
 @dataclass(slots=True, eq=False)
@@ -99,6 +98,7 @@ class Oracle:
         self._clock = clock
         self._cases: dict[tuple[tuple[tuple[str, float], ...], Fill], Case | str] = {}
         self._fans: dict[tuple[tuple[str, float], ...], float] = {}
+        self._step_seconds = 1e-7
         self._handle = self._build()
 
     @property
@@ -172,8 +172,8 @@ class Oracle:
         outputs = [a for a in self.spec.arguments if a.name in launch.written]
         written = self._written(launch, outputs, buffers, result)
         shaken = self._shaken(launch, buffers, fill.seed)
-        reference = self._reference(launch, buffers)
         reduced = self._fan_in(sizes, launch, buffers, result)
+        reference = self._reference(launch, buffers, reduced)
         expected = {
             a.name: expect(
                 a,
@@ -251,12 +251,18 @@ class Oracle:
                 self._fans[key] = 4 / share_changed
         return self._fans[key]
 
-    def _reference(self, launch: Launch, buffers: Mapping[str, Values]) -> Mapping[str, Values]:
-        items = int(np.prod(launch.global_size))
-        if not self.lifts or items > REFERENCE_ITEMS or sum(launch.buffers.values()) > REFERENCE_BYTES:
+    def _reference(
+        self, launch: Launch, buffers: Mapping[str, Values], reduced: float
+    ) -> Mapping[str, Values]:
+        """Evaluate in float64 where the kernel lifts and it takes no longer than it tells."""
+        steps = math.prod(launch.global_size) * reduced
+        if not self.lifts or steps * self._step_seconds > REFERENCE_SECONDS:
             return {}
+        started = self._clock()
         with np.errstate(all="ignore"):
             found = self.target.reference(self.kernel, self.spec, launch, buffers)
+        if steps >= REFERENCE_STEPS:  # a short evaluation is mostly overhead
+            self._step_seconds = (self._clock() - started) / steps
         if found is None:
             self.lifts = False
             return {}

@@ -13,12 +13,12 @@ from mb_agent.events import Request
 from mb_agent.inputs import Fill, as_bytes, make
 from mb_agent.measure import Contender, clock_of, narrow, one_launch_ns
 from mb_agent.oracle import Case, Oracle
-from mb_agent.sizes import Plan, plan, screened
+from mb_agent.sizes import Cost, Plan, Sizes, plan
 from mb_agent.verify import Verifier
 from mb_agent.worker import share
-from mb_targets.errors import BuildError, RunError
+from mb_targets.errors import BuildError, RunError, TargetError
 from mb_targets.model import Device, Kernel, LaunchSpec, Speedup, State
-from mb_targets.protocol import Launch, Question, Target
+from mb_targets.protocol import Question, Target
 
 CONTROL_TURNS = 12
 
@@ -108,12 +108,11 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
         raise JobRefused(f"{kernel.name} does not compile: {str(error).splitlines()[0]}") from None
     except AgentError as error:
         raise JobRefused(f"{kernel.name} cannot be built: {str(error).splitlines()[0]}") from None
-    sizes = plan(spec)
     try:
+        sizes = plan(spec, lambda at: _cost(oracle, device, at))
         oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
-        sizes = screened(sizes, kernel, spec, lambda launch: _launch_ns(oracle, device, launch))
         oracle.judge_original(sizes.screen, Fill("normal", chosen))
-    except (OriginalRefused, RunError, AgentError) as error:
+    except (RunError, AgentError, TargetError) as error:
         raise JobRefused(str(error).splitlines()[0]) from None
     return Job(
         request=request,
@@ -144,6 +143,8 @@ def control(job: Job) -> Speedup | None:
         job.bench.discard(original)
 
 
-def _launch_ns(oracle: Oracle, device: Device, launch: Launch) -> float:
+def _cost(oracle: Oracle, device: Device, sizes: Sizes) -> Cost:
+    launch = oracle.launch(sizes, Fill("normal", 0))
     inputs = share(as_bytes(make(oracle.spec, launch, Fill("normal", 0))))
-    return one_launch_ns(Contender(oracle.side, oracle.handle, launch), inputs, clock_of(device))
+    ns = one_launch_ns(Contender(oracle.side, oracle.handle, launch), inputs, clock_of(device))
+    return Cost(ns, sum(launch.buffers.values()))
