@@ -57,6 +57,8 @@ class Tally:
         self.share = 0.0
         self.best: Speedup | None = None
         self.queued = 0
+        self._seen: set[str] = set()
+        self._refused: set[str] = set()
         self.recent: deque[tuple[str, str]] = deque(maxlen=4)
 
     def take(self, event: events.Event) -> None:
@@ -81,9 +83,12 @@ class Tally:
 
     def _attempt(self, event: events.Tried) -> None:
         outcome = event.outcome
-        self.tried += 1
+        # A finalist is tried again in a fresh process: each variant counts once.
+        self._seen.add(event.variant.hash)
+        self.tried = max(self.tried, len(self._seen))
         if outcome.verdict.refused:
-            self.refused += 1
+            self._refused.add(event.variant.hash)
+            self.refused = len(self._refused)
             self.recent.append((str(outcome.action), f"refused: {outcome.verdict.failure}"))
         elif outcome.total is None:
             self.recent.append((str(outcome.action), "right, not faster"))

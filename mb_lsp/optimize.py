@@ -151,9 +151,10 @@ def summarize(
     if isinstance(last, events.Failed) and not cancelled:
         failed = msgspec.structs.replace(result, verdict="failed", reason=last.message, question=last.comment)
         return failed, follow.exit_code(last)
-    tried = [e for e in log if isinstance(e, events.Tried)]
-    refused = sum(t.outcome.verdict.refused for t in tried)
-    result = msgspec.structs.replace(result, verdict="cancelled", tried=len(tried), refused=refused)
+    tried = {e.variant.hash: e.outcome.verdict.refused for e in log if isinstance(e, events.Tried)}
+    result = msgspec.structs.replace(
+        result, verdict="cancelled", tried=len(tried), refused=sum(tried.values())
+    )
     return _with_offers(result, salvage.offers(request, log), "cancelled"), Code.CANCELLED
 
 

@@ -74,7 +74,7 @@ def measurement(value: float) -> Measurement:
 def variant(name: str, changes_launch: bool = False) -> Variant:
     """Give a variant that one action made."""
     launch = LaunchChange(("G0 // 16",), None, (16, 1, 1)) if changes_launch else None
-    return Variant(SOURCE.replace("2.0f", "2"), "twice", (Action(name),), launch)
+    return Variant(SOURCE.replace("2.0f", f"2.0f /* {name} */"), "twice", (Action(name),), launch)
 
 
 def tried(name: str, value: float | None, changes_launch: bool = False) -> events.Tried:
