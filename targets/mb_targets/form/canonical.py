@@ -40,6 +40,7 @@ Body = tuple[Stmt, ...]
 IsSelf = Callable[[Expr], bool]
 _ADD, _TAKE = 1, -1
 _FOLD_CALLS: dict[str, FoldOperator] = {"fmax": "max", "max": "max", "fmin": "min", "min": "min"}
+_WIDE = frozenset({"u32", "i64", "u64"})
 _BITS: dict[str, FoldOperator] = {"*": "*", "&": "&", "|": "|", "^": "^"}
 
 
@@ -72,11 +73,20 @@ def _fitted_step(e: Expr, dtype: Dtype) -> Expr:
 
 
 def _unwidened(e: Expr) -> Expr:
+    """Compute a subscript in ``i32`` where nothing but the widths that its parts are cast to speaks against it.
+
+    A product with anything but a constant keeps its width: the user may have widened it for a reason.
+    """
     match e:
-        case Cast(value=v) if v.dtype == "i32" and e.dtype in {"u32", "i64", "u64"}:
-            return v
+        case Const(value=v) if is_integer(e.dtype) and abs(v) < 2**31:
+            return replace(e, dtype="i32")
+        case Cast(value=v) if is_integer(e.dtype) and is_integer(v.dtype):
+            inner = _unwidened(v)
+            return inner if inner.dtype == "i32" and e.dtype in _WIDE else replace(e, value=inner)
         case Op(op="+" | "-" as op, args=(a, b)):
             return arithmetic(op, _unwidened(a), _unwidened(b))
+        case Op(op="*", args=(a, b)) if isinstance(a, Const) or isinstance(b, Const):
+            return arithmetic("*", _unwidened(a), _unwidened(b))
         case _:
             return e
 
@@ -149,6 +159,15 @@ def choice(condition: Expr, yes: Expr, no: Expr) -> FoldOperator | None:
             if _same(a, no) and _same(b, yes):
                 return smaller
     return None
+
+
+def conjuncts(e: Expr) -> Iterable[Expr]:
+    """Give the conditions that must all hold."""
+    if isinstance(e, Op) and e.op == "&&":
+        for a in e.args:
+            yield from conjuncts(a)
+    else:
+        yield e
 
 
 def _same(a: Expr, b: Expr) -> bool:
@@ -229,6 +248,10 @@ def merge_declarations(body: Body) -> Body:
                 s = _one_assignment(If(c, merge_declarations(t), merge_declarations(o)), out)
             case _:
                 pass
+        if isinstance(s, Accumulate) and out and _starts_from_nothing(s, out[-1]):
+            first = out.pop()
+            assert isinstance(first, Let)
+            s = replace(first, value=s.value)
         if isinstance(s, Assign):
             merged = _merged(s, out)
             if merged is not None:
@@ -287,6 +310,16 @@ def _merged(s: Assign, before: list[Stmt]) -> tuple[int, Let] | None:
         if reads or s.name in touched:
             return None
     return None
+
+
+def _starts_from_nothing(s: Accumulate, before: Stmt) -> bool:
+    neutral = {"+": 0, "*": 1}.get(s.op)
+    return (
+        isinstance(before, Let)
+        and before.name == s.name
+        and isinstance(before.value, Const)
+        and before.value.value == neutral
+    )
 
 
 def _one_assignment(s: If, before: list[Stmt]) -> Stmt:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from tree_sitter import Node
 
-from mb_targets.form.affine import constant, depends, simplify
+from mb_targets.form.affine import constant, depends, equal, simplify
 from mb_targets.form.cexpr import Expressions, arithmetic, child, convert, truth
 from mb_targets.form.dialect import Unliftable
 from mb_targets.form.dtypes import common, is_integer
@@ -280,10 +280,7 @@ def _follow(reader: Statements, other: Step, count: _Count, passed: Expr) -> Non
     """Write a variable or pointer that steps along as what it is in the current iteration."""
     if other.op not in {"+", "-"}:
         raise Unliftable(f"has a loop that changes {other.name} too")
-    if constant(count.step.by) != 1:
-        passed = arithmetic("/", passed, count.step.by)
-    moved = other.by if constant(other.by) != 1 else None
-    distance = passed if moved is None else arithmetic("*", passed, moved)
+    distance = _distance(passed, count.step.by, other.by)
     meaning = reader.scopes.find(other.name)
     op: Literal["+", "-"] = "+" if other.op == "+" else "-"
     if isinstance(meaning, Pointer):
@@ -293,6 +290,16 @@ def _follow(reader: Statements, other: Step, count: _Count, passed: Expr) -> Non
         reader.scopes.declare(other.name, Scalar(value))
     else:
         raise Unliftable(f"has a loop that changes {other.name} too")
+
+
+def _distance(passed: Expr, step: Expr, by: Expr) -> Expr:
+    """Scale how far a loop's variable came to how far one that steps along did."""
+    if equal(step, by):
+        return passed
+    own, other = constant(step), constant(by)
+    if own is not None and other is not None and other % own == 0:
+        return arithmetic("*", passed, Const(other // own, "i32"))
+    return arithmetic("*", passed if own == 1 else arithmetic("/", passed, step), by)
 
 
 def _check(user: str, name: str, bounds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mb_targets.form.affine import constant, depends, equal, simplify, split, substitute
-from mb_targets.form.canonical import fold
+from mb_targets.form.canonical import conjuncts, fold
 from mb_targets.form.cexpr import arithmetic, convert
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, Unliftable
 from mb_targets.form.dtypes import common
@@ -122,8 +122,8 @@ class _Group:
 
     def _statement(self, s: Stmt) -> None:
         match s:
-            case Array(name=n, dtype=d):
-                self._arrays[n] = Contents(d)
+            case Array(name=n, dtype=d, length=length):
+                self._arrays[n] = Contents(d, length)
             case Barrier():
                 self._loop_at = None
                 for contents in self._arrays.values():
@@ -436,7 +436,7 @@ class _Group:
         if not self._single and contents.dtype:
             contents.readers.clear()
         contents.write_at(s.buffer, 0, 0)
-        total = Var(self._fresh(s.buffer), contents.dtype)
+        total = Var(s.buffer if contents.length == 1 else self._fresh(s.buffer), contents.dtype)
         self._out.append(Let(total.name, total.dtype, value))
         contents.value, contents.partial, contents.sets = None, None, []
         contents.op, contents.total = None, total
@@ -496,7 +496,7 @@ class _Group:
     def _unfinished(self, names: Iterable[str]) -> bool:
         """Tell whether some array's first element does not hold the fold of all yet."""
         full = (1 << self._size) - 1
-        held = [self._arrays[n] for n in names]
+        held = [c for n in names if (c := self._arrays[n]).length != 1]
         return any(c.sets[0] != full if c.sets else c.total is None for c in held)
 
     def _nested(self, body: Body) -> Body:
@@ -516,7 +516,7 @@ class _Group:
 
     def _alone(self, condition: Expr) -> tuple[int, Expr | None] | None:
         """Read ``l == 0 && rest``: the item that passes, and the rest."""
-        parts = list(_conjuncts(self._inlined(condition)))
+        parts = list(conjuncts(self._inlined(condition)))
         for k, part in enumerate(parts):
             item = self._chosen(simplify(part))
             if item is not None:
@@ -662,7 +662,7 @@ def clamped(loop: Loop) -> Loop:
         case _:
             return loop
     stop, left = loop.stop, None
-    for part in _conjuncts(c):
+    for part in conjuncts(c):
         limit = _limit(part, loop)
         if limit is not None:
             stop = Call("min", (stop, limit), loop.dtype)
@@ -745,11 +745,3 @@ def _bare(e: Expr) -> Expr:
 
 def _loads(e: Expr) -> Iterable[Load]:
     return (x for x in walk(e) if isinstance(x, Load))
-
-
-def _conjuncts(e: Expr) -> Iterable[Expr]:
-    if isinstance(e, Op) and e.op == "&&":
-        for a in e.args:
-            yield from _conjuncts(a)
-    else:
-        yield e

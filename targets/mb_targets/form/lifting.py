@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from mb_targets.form import macros
 from mb_targets.form.affine import depends, simplify, substitute
-from mb_targets.form.canonical import canonical
+from mb_targets.form.canonical import canonical, conjuncts
 from mb_targets.form.cexpr import Expressions, arithmetic, child, convert
 from mb_targets.form.cfront import Function, Statements
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
@@ -43,7 +43,7 @@ from mb_targets.form.nest import (
 )
 from mb_targets.form.scope import Scopes
 from mb_targets.form.sizes import Extents, local_size
-from mb_targets.model import LaunchSpec
+from mb_targets.model import Dtype, LaunchSpec
 
 _NAMES = "xyz"
 _GROUP_NAMES = ("group", "group_y", "group_z")
@@ -137,7 +137,9 @@ class _Assembly:
             body = canonical(without_items(body, k, self._size(k), item, self._taken, self._extents.items(k)))
         body, guards = take_guards(body, {v.name for v in self._scalars})
         axes = tuple(
-            self._axis(k, k in grouped, guards) for k in range(3) if self._uses(body, guards, k, grouped)
+            self._axis(body, k, k in grouped, guards)
+            for k in range(3)
+            if self._uses(body, guards, k, grouped)
         )
         named = {f"{GROUP if a.level == 'group' else GLOBAL}{a.dim}": Var(a.name, a.dtype) for a in axes}
         body = canonical(_renamed(body, named))
@@ -152,7 +154,7 @@ class _Assembly:
             if isinstance(e, Call) and e.function == "get_global_size" and isinstance(e.args[0], Const):
                 count = self._extents.items(int(e.args[0].value))
                 return e if count is None else convert(count, e.dtype)
-            return e
+            return convert(e.value, e.dtype) if isinstance(e, Cast) and isinstance(e.value, Const) else e
 
         return tuple(map_expressions(s, lambda e: transform(e, one)) for s in body)
 
@@ -174,11 +176,11 @@ class _Assembly:
         name = f"{GROUP if dim in grouped else GLOBAL}{dim}"
         return name in guards or _mentions(body, {name})
 
-    def _axis(self, dim: int, group: bool, guards: Mapping[str, Expr]) -> Axis:
+    def _axis(self, body: tuple[Stmt, ...], dim: int, group: bool, guards: Mapping[str, Expr]) -> Axis:
         kind = f"{GROUP if group else GLOBAL}{dim}"
         alias = self._function.aliases.get(kind)
         name = self._name(kind, _GROUP_NAMES[dim] if group else _NAMES[dim])
-        dtype = alias.dtype if alias is not None else "i32" if group else "u64"
+        dtype = alias.dtype if alias is not None else "i32" if group else _narrowest(body, kind)
         extent = guards.get(kind)
         if extent is None:
             extent = self._extents.groups(dim, self._size(dim)) if group else self._extents.items(dim)
@@ -245,15 +247,6 @@ def take_guards(body: tuple[Stmt, ...], scalars: set[str]) -> tuple[tuple[Stmt, 
         body = (*body[:lets], *then)
 
 
-def conjuncts(e: Expr) -> Iterable[Expr]:
-    """Give the conditions that must all hold."""
-    if isinstance(e, Op) and e.op == "&&":
-        for a in e.args:
-            yield from conjuncts(a)
-    else:
-        yield e
-
-
 def _bound(e: Expr, scalars: set[str]) -> tuple[str, Expr] | None:
     """Read ``id < size``."""
     match e:
@@ -270,6 +263,18 @@ def _bound(e: Expr, scalars: set[str]) -> tuple[str, Expr] | None:
     if not (isinstance(a, Var) and a.name.startswith((GLOBAL, GROUP)) and fixed and is_integer(b.dtype)):
         return None
     return a.name, b if op == "<" else simplify(arithmetic("+", b, Const(1, "i32")))
+
+
+def _narrowest(body: tuple[Stmt, ...], kind: str) -> Dtype:
+    """Give the one dtype that every use converts an id to, or else the id's own."""
+    own: list[Dtype] = []
+    cast: list[Dtype] = []
+    for e in (x for s in statements(body) for top in expressions(s) for x in walk(top)):
+        if isinstance(e, Var) and e.name == kind:
+            own.append(e.dtype)
+        elif isinstance(e, Cast) and isinstance(e.value, Var) and e.value.name == kind:
+            cast.append(e.dtype)
+    return cast[0] if len(cast) == len(own) and len(set(cast)) == 1 else "u64"
 
 
 def _renamed(body: tuple[Stmt, ...], names: Mapping[str, Var]) -> tuple[Stmt, ...]:

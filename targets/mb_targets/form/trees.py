@@ -8,10 +8,10 @@ another item's write or read races with, because no barrier stands between, is r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mb_targets.form.affine import equal
-from mb_targets.form.canonical import choice, fold
+from mb_targets.form.canonical import choice, conjuncts, fold
 from mb_targets.form.dialect import Unliftable
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.nest import Cast, Const, Expr, FoldOperator, If, Load, Op, Stmt, Store, Var
@@ -51,11 +51,13 @@ class Contents:
         sets: Items that each element holds, as bits, once a tree runs.
         op: The tree's operator.
         total: The variable that holds the fold of all.
+        length: Its elements, 0 where only the launch tells.
         writers: Who wrote each element since the last barrier.
         readers: Who read each element since the last barrier; -1 stands for several.
     """
 
     dtype: Dtype
+    length: int
     value: Expr | None = None
     partial: tuple[str, FoldOperator] | None = None
     sets: list[int] = field(default_factory=list)
@@ -100,10 +102,10 @@ def steps(s: Stmt, arrays: Mapping[str, Contents], guards: tuple[Expr, ...] = ()
         Unliftable: It is something else.
     """
     match s:
-        case If(
-            condition=c, then=(Store(buffer=b, index=i, value=Load(buffer=same) as v),), otherwise=()
-        ) if b == same and b in arrays and (op := choice(c, v, Load(b, i, arrays[b].dtype))) is not None:
-            yield Step(b, i, (v.index,), op, guards)
+        case If(condition=c, then=(Store(buffer=b, value=Load(buffer=same)) as store,), otherwise=()) if (
+            b == same and b in arrays and (chosen := _chosen(c, store, arrays[b].dtype)) is not None
+        ):
+            yield replace(chosen, guards=(*guards, *chosen.guards))
         case If(condition=c, then=then, otherwise=()):
             for inner in then:
                 yield from steps(inner, arrays, (*guards, c))
@@ -115,6 +117,18 @@ def steps(s: Stmt, arrays: Mapping[str, Contents], guards: tuple[Expr, ...] = ()
             yield Step(b, i, tuple(_operands(found[1], found[0], b)), found[0], guards)
         case _:
             raise Unliftable("mixes a reduction tree with other work")
+
+
+def _chosen(condition: Expr, store: Store, dtype: Dtype) -> Step | None:
+    """Read ``if (guard && t[k] > t[l]) t[l] = t[k];``."""
+    assert isinstance(store.value, Load)
+    parts = list(conjuncts(condition))
+    for k, part in enumerate(parts):
+        op = choice(part, store.value, Load(store.buffer, store.index, dtype))
+        if op is not None:
+            guards = tuple(parts[:k] + parts[k + 1 :])
+            return Step(store.buffer, store.index, (store.value.index,), op, guards)
+    return None
 
 
 def _operands(e: Expr, op: FoldOperator, array: str) -> Iterator[Expr]:
