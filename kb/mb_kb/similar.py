@@ -8,6 +8,7 @@ steps: the coarse pass is two C-level calls a kernel. The nearest few hundred ar
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class Neighbours:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._lock = threading.Lock()
         self._opening = store.opening
         self._read = 0
         self._groups: dict[tuple[str, int], _Group] = {}
@@ -66,7 +68,11 @@ class Neighbours:
 
         An answer is remembered, and later only compared with the vectors that came since.
         """
-        self._refresh()
+        with self._lock:
+            return self._nearest(features, limit, target)
+
+    def _nearest(self, features: Sequence[int], limit: int, target: str) -> list[tuple[float, bytes]]:
+        self._store.read(self._read_on)
         steps = clamp(features).translate(_step)
         group = self._groups.get((target, len(steps)))
         if group is None or not any(steps):
@@ -79,13 +85,6 @@ class Neighbours:
         if len(self._answers) > REMEMBERED:
             del self._answers[next(iter(self._answers))]
         return answer.nearest
-
-    def __len__(self) -> int:
-        """Count the vectors."""
-        return self._read
-
-    def _refresh(self) -> None:
-        self._store.read(self._read_on)
 
     def _read_on(self, t: Transaction) -> None:
         if self._opening != self._store.opening:  # another file has taken its place

@@ -117,6 +117,7 @@ class Kernel(msgspec.Struct, array_like=True):
     Attributes:
         feature: The number of its vector, -1 without one.
         identity: Its digest where that is not what the row's key says.
+        best: Its best win on any device.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Kernel(msgspec.Struct, array_like=True):
     failures: dict[str, int] = {}
     feature: int = -1
     identity: str = ""
+    best: Winner | None = None
 
     def merge(self, other: Kernel) -> None:
         """Add another row's outcomes; the newest gives the name."""
@@ -139,6 +141,8 @@ class Kernel(msgspec.Struct, array_like=True):
         self.last = max(self.last, other.last)
         _add(self.failures, other.failures)
         self.feature = max(self.feature, other.feature)
+        wins = [w for w in (self.best, other.best) if w is not None]
+        self.best = min(wins, key=lambda w: w.rank, default=None)
 
 
 R = TypeVar("R", Aggregate, Condition)
@@ -200,12 +204,11 @@ class Tally:
         """Count one outcome."""
         prefixes = _prefixes(row.state)
         self._add_aggregate(row, prefixes)
-        self._add_kernel(row)
+        w = _win(row, id_, sequence)
+        self._add_kernel(row, w)
         if row.constraint:
             self._add_condition(row, prefixes)
-        if row.total is not None and row.chain and records.gain(row):
-            value, low, high = row.total.speedup
-            w = Winner(low, value, high, id_, sequence, keys.chain_key(row.chain))
+        if w is not None:
             self._winners.setdefault(prefixes, []).append(w)
             own = keys.identity_key(row.identity) + keys.device_key(row.state.device)
             self._own_winners.setdefault(own, []).append(w)
@@ -242,7 +245,7 @@ class Tally:
             if full:
                 a.best = max(a.best, effect)
 
-    def _add_kernel(self, row: records.Row) -> None:
+    def _add_kernel(self, row: records.Row, win: Winner | None) -> None:
         key = keys.identity_key(row.identity)
         k = self._kernels.get(key)
         if k is None:
@@ -250,9 +253,18 @@ class Tally:
             k = self._kernels[key] = Kernel(row.kernel, row.state.target, identity=identity)
         failure = row.verdict.failure
         failures = {failure: 1} if failure else {}
-        gains = int(bool(row.chain) and records.gain(row))
-        created = row.provenance.created
-        k.merge(Kernel(row.kernel, row.state.target, 1, bool(failure), gains, created, failures))
+        k.merge(
+            Kernel(
+                row.kernel,
+                row.state.target,
+                1,
+                int(bool(failure)),
+                int(win is not None),
+                row.provenance.created,
+                failures,
+                best=win,
+            )
+        )
 
     def _add_condition(self, row: records.Row, prefixes: tuple[bytes, ...]) -> None:
         key = (prefixes, _tail(row.action, row.constraint, row.verdict.failure))
@@ -268,6 +280,13 @@ class Tally:
             merged.setdefault(prefixes[level], []).extend(rows)
         for prefix, rows in merged.items():
             yield keys.ELITE + keys.ANY_KERNEL + prefix, _best(rows)
+
+
+def _win(row: records.Row, id_: bytes, sequence: int) -> Winner | None:
+    if row.total is None or not row.chain or not records.gain(row):
+        return None
+    value, low, high = row.total.speedup
+    return Winner(low, value, high, id_, sequence, keys.chain_key(row.chain))
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import made_outcomes as made
@@ -124,6 +125,20 @@ def test_growth_by_another_process_is_followed(base: KnowledgeBase) -> None:
     assert process.returncode == 0
     assert base.stats().outcomes > 1
     base.record(made.outcome(number=5001))
+    assert base.verify().problems == ()
+
+
+def test_threads_of_one_process_share_a_base(base: KnowledgeBase) -> None:
+    def work(first: int) -> list[int]:
+        seen = []
+        for n in range(first, first + 15):
+            base.record(made.outcome(number=n, kernel=f"kernel {n}"), made.VECTORS["matmul"])
+            seen.append(len(base.similar(made.VECTORS["matmul"], 100)))
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        seen = [s for one in pool.map(work, (0, 100, 200, 300)) for s in one]
+    assert max(seen) == len(base.similar(made.VECTORS["matmul"], 100)) == 60
     assert base.verify().problems == ()
 
 
