@@ -54,6 +54,8 @@ class Lines:
         """Turn an offset into line and column; one inside a line break means the line's end."""
         line = self.line_at(offset)
         start = self._starts[line]
+        if offset == start:
+            return line, 0
         return line, self._width(self.text[start : min(max(offset, 0), self.end(line))])
 
     def offset(self, line: int, column: int) -> int:
