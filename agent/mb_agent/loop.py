@@ -221,10 +221,22 @@ class Search:
         step: Speedup | None,
         total: Measurement | None,
     ) -> None:
+        outcome = self._outcome(choice, variant, verdict, step, total)
+        self.memory.record(outcome, self.job.features, "")
+        self.report.emit(Tried(self.now(), outcome, variant))
+
+    def _outcome(
+        self,
+        choice: Choice,
+        variant: Variant,
+        verdict: Verdict,
+        step: Speedup | None,
+        total: Measurement | None,
+    ) -> Outcome:
         job = self.job
         action = variant.chain[-1] if variant.chain else Action("none")
         note = judge(action, choice.expected, verdict, step)
-        outcome = Outcome(
+        return Outcome(
             state=job.state,
             action=action,
             chain=variant.chain,
@@ -239,8 +251,6 @@ class Search:
             note=note.text,
             constraint=note.constraint,
         )
-        self.memory.record(outcome, job.features, "")
-        self.report.emit(Tried(self.now(), outcome, variant))
 
     def _verify_leader(self) -> None:
         """Verify the leader fully when it is well beyond the last verified one and there is time for it."""
@@ -271,6 +281,10 @@ class Search:
         measured = pairs.measurement(job.device)
         leader.gain = self._verified = math.log(measured.speedup.value)
         if verdict.full and measured.faster(MINIMUM_GAIN):
+            # What a cancelled or killed job leaves to its user. It is no new attempt to be remembered.
+            choice = Choice(self.nodes[0], leader.variant.chain, math.exp(leader.gain), "verified fully")
+            outcome = self._outcome(choice, leader.variant, verdict, measured.speedup, measured)
+            self.report.emit(Tried(self.now(), outcome, leader.variant))
             self.report.best = measured.speedup
             self.report.progress("verified an improvement", self.spending, force=True)
 
