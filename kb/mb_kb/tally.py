@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -173,18 +173,10 @@ def decode(key: bytes, raw: bytes) -> Derived:
 
 def merged(key: bytes, raw: bytes, more: Derived) -> Derived:
     """Add sums to a stored row of the same key."""
-    match decode(key, raw), more:
-        case (Aggregate() as known, Aggregate()):
-            known.merge(more)
-        case (Condition() as known, Condition()):
-            known.merge(more)
-        case (Winners() as known, Winners()):
-            known.merge(more)
-        case (Kernel() as known, Kernel()):
-            known.merge(more)
-        case _:
-            raise AssertionError(key)
-    return known
+    known: Any = _DECODERS[key[:1]](raw)
+    known.merge(more)
+    row: Derived = known
+    return row
 
 
 class Tally:
