@@ -104,6 +104,21 @@ def test_an_interrupt_ends_every_process_and_gives_130(kernel: Path) -> None:
 
 @pytest.mark.needs("pocl")
 @pytest.mark.usefixtures("home")
+def test_an_interrupted_search_keeps_the_best_that_was_verified(kernel: Path) -> None:
+    command = [*COMMAND, "optimize", str(kernel), "--device", "pocl", "--budget", "5m", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "best so far" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    result = json.loads(out)
+    assert (result["verdict"], result["level"], bool(result["diff"])) == ("cancelled", "E4", True)
+
+
+@pytest.mark.needs("pocl")
+@pytest.mark.usefixtures("home")
 def test_a_killed_command_leaves_no_process_behind(kernel: Path) -> None:
     command = [*COMMAND, "optimize", str(kernel), "--device", "pocl", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
