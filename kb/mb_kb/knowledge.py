@@ -66,6 +66,7 @@ class KnowledgeBase:
 
         Raises:
             KnowledgeError: It could not be kept.
+            ValueError: It claims a speed-up that is no positive number.
         """
         entry = entry_of(outcome, features, source)
         try:

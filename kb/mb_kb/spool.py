@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from mb_kb import health
+from mb_kb import health, records
 
 SUFFIX = ".outcome"
 
@@ -68,8 +68,11 @@ def read(paths: list[Path]) -> Iterator[Entry]:
     """Read entries; one that another writer took meanwhile, or that cannot be read, is passed over."""
     for path in paths:
         try:
-            yield _decoder.decode(path.read_bytes())
+            entry = _decoder.decode(path.read_bytes())
+            records.decode(entry.row)  # or it would spoil the transaction of all the others
         except FileNotFoundError:
             continue
         except msgspec.DecodeError:
             path.replace(path.with_suffix(".unreadable"))
+        else:
+            yield entry

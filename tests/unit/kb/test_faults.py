@@ -18,6 +18,7 @@ import pytest
 from mb_kb import keys
 from mb_kb.errors import KnowledgeError, ReadOnly, TooNew
 from mb_kb.knowledge import KnowledgeBase, entry_of, open_base
+from mb_kb.spool import Entry
 
 LIMITED = """
 import resource, sys
@@ -241,9 +242,12 @@ def test_a_map_that_is_too_small_grows(tmp_path: Path) -> None:
     base.close()
 
 
-def test_a_spooled_file_that_cannot_be_read_is_put_by(base: KnowledgeBase) -> None:
+@pytest.mark.parametrize(
+    "content", [b"torn", msgspec.msgpack.encode(Entry(bytes(16), b"no row"))], ids=["torn", "no row"]
+)
+def test_a_spooled_file_that_cannot_be_read_is_put_by(base: KnowledgeBase, content: bytes) -> None:
     base.spool.mkdir()
-    (base.spool / f"{'00' * 16}.outcome").write_bytes(b"torn")
+    (base.spool / f"{'00' * 16}.outcome").write_bytes(content)
     assert base.record(made.outcome()) is True
     assert [p.suffix for p in base.spool.iterdir()] == [".unreadable"]
 
