@@ -90,10 +90,10 @@ class Tally:
             self._refused.add(event.variant.hash)
             self.refused = len(self._refused)
             self.recent.append((str(outcome.action), f"refused: {outcome.verdict.failure}"))
-        elif outcome.total is None:
-            self.recent.append((str(outcome.action), "right, not faster"))
-        else:
+        elif outcome.total is not None:
             self.recent.append((str(outcome.action), f"{outcome.total.speedup.value:.2f}x"))
+        elif outcome.step is not None:
+            self.recent.append((str(outcome.action), f"{outcome.step.value:.2f}x its parent"))
 
     def count(self) -> str:
         """Say how many were tried and refused."""
@@ -132,7 +132,7 @@ class LiveDisplay:
         elapsed = time.monotonic() - self._begun
         bar.add_row(
             ProgressBar(total=1.0, completed=tally.share, width=30),
-            Text(f"{elapsed:.0f} s of {self._budget:.0f} s"),
+            Text(f"{elapsed:.0f} s, budget {self._budget:.0f} s"),
             Text(tally.count()),
             Text(tally.stage, style="dim"),
         )
@@ -189,4 +189,4 @@ def speedup_words(speedup: Speedup) -> str:
 
 
 def _style(words: str) -> str:
-    return "red" if words.startswith("refused") else "dim" if words.startswith("right") else "green"
+    return "red" if words.startswith("refused") else "dim" if words.endswith("parent") else "green"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -91,13 +93,24 @@ def offer_result(offer: events.Offer) -> OfferResult:
         changes_launch=offer.changes_launch,
         chain=chain_words(offer.variant),
         conditions=offer.conditions,
-        diff=offer.diff,
+        diff=from_here(offer.diff, Path.cwd()),
         checks=offer.verdict.checks,
         unchecked=offer.verdict.unchecked,
         basis=offer.verdict.basis,
         error=offer.verdict.error,
         evidence=offer.evidence,
     )
+
+
+def from_here(diff: str, folder: Path) -> str:
+    """Name the files of a diff from a folder where they lie in it, so that ``patch -p1`` works there."""
+    lines = diff.split("\n")
+    inside = f"{folder.as_posix().strip('/')}/"
+    for number, (first, second) in enumerate(itertools.pairwise(lines)):
+        if first.startswith(f"--- a/{inside}") and second.startswith(f"+++ b/{inside}"):
+            lines[number] = first.replace(inside, "", 1)
+            lines[number + 1] = second.replace(inside, "", 1)
+    return "\n".join(lines)
 
 
 def launch_result(launch: LaunchSpec, comment: str) -> LaunchResult:

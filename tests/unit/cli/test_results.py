@@ -118,3 +118,13 @@ def test_the_report_lists_each_check_and_what_was_not_checked() -> None:
 def test_the_report_says_where_each_value_of_the_launch_came_from() -> None:
     result, _ = summarize(made.started(), made.finished(made.offer(2.0)))
     assert re.search(r"y +inout f32\[n\] +probed", printed(result))
+
+
+def test_files_of_a_diff_are_named_from_the_folder_one_is_in() -> None:
+    diff = "--- a/home/me/p/k.cl\n+++ b/home/me/p/k.cl\n@@ -1 +1 @@\n-x\n+y\n"
+    assert results.from_here(diff, Path("/home/me/p")).startswith("--- a/k.cl\n+++ b/k.cl\n@@")
+
+
+def test_files_elsewhere_keep_their_whole_path() -> None:
+    diff = "--- a/other/k.cl\n+++ b/other/k.cl\n"
+    assert results.from_here(diff, Path("/home/me/p")) == diff
