@@ -17,6 +17,9 @@ from mb_targets import registry
 from mb_targets.model import Kernel, NotApplicable, Precision
 
 
+PIPED_WIDTH = 110
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for on the command line.
@@ -200,7 +203,7 @@ def _print(result: results.Result) -> None:
 
     from mb_lsp.report import show
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     show(console, result)
 
 
