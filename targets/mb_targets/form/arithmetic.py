@@ -94,7 +94,7 @@ def _shifted(op: str, a: Values, b: Values, dtype: Dtype) -> Values:
     if dtype == "u64":
         bits: Values = np.right_shift(a.view(np.uint64), by.astype(np.uint64)).view(np.int64)
         return bits
-    return np.right_shift(a, by)
+    return np.asarray(np.right_shift(a, by))
 
 
 def _divided(op: str, a: Values, b: Values, dtype: Dtype) -> Values:
@@ -141,7 +141,7 @@ def _each(f: Callable[[float], float]) -> Callable[[Values], Values]:
 
 def _smoothstep(low: Values, high: Values, x: Values) -> Values:
     t = np.clip((x - low) / (high - low), 0, 1)
-    return t * t * (3 - 2 * t)
+    return np.asarray(t * t * (3 - 2 * t))
 
 
 def _whole(f: Callable[[Values], Values]) -> Callable[[Values], Values]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mb_targets.form.affine import depends, equal, substitute
-from mb_targets.form.cexpr import arithmetic, convert
+from mb_targets.form.conversions import arithmetic, convert
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.nest import (
     Accumulate,
@@ -73,7 +73,7 @@ def _fitted_step(e: Expr, dtype: Dtype) -> Expr:
 
 
 def _unwidened(e: Expr) -> Expr:
-    """Compute a subscript in ``i32`` where nothing but the widths that its parts are cast to speaks against it.
+    """Compute a subscript in ``i32`` where only the widths that its parts are cast to speak against it.
 
     A product with anything but a constant keeps its width: the user may have widened it for a reason.
     """

@@ -9,71 +9,18 @@ from typing import cast, get_args
 from tree_sitter import Node
 
 from mb_targets.form.affine import constant, polynomial, simplify, substitute
+from mb_targets.form.cnodes import child
+from mb_targets.form.conversions import arithmetic, convert, number, truth
 from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, LOCAL_SIZE, Dialect, Unliftable, identifier
 from mb_targets.form.dtypes import common, is_integer, promote
 from mb_targets.form.functions import arity, result
-from mb_targets.form.nest import Call, Cast, Const, Expr, Load, Op, Operator, Select
+from mb_targets.form.nest import Call, Const, Expr, Load, Op, Operator, Select
 from mb_targets.form.scope import Forgotten, Pointer, Scalar, Scopes
 from mb_targets.model import Dtype
 
-_FLOAT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)([fFhHlL]?)")
-_INTEGER = re.compile(r"([-+]?)(0[xX][\da-fA-F]+|\d+)([uUlL]*)")
 _VECTOR = re.compile(r"(?:u?(?:char|short|int|long)|float|double|half)(?:2|3|4|8|16)")
 _CONVERT = re.compile(r"(?:convert_)?(u?(?:char|short|int|long)|float|double|half|size_t)(?:_rtz)?")
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _BINARY = frozenset(get_args(Operator)) - {"neg", "!", "~"}
-
-
-def number(text: str, single: bool = False) -> Const:
-    """Read a literal; ``single`` takes unsuffixed floating ones for ``float``."""
-    if found := _INTEGER.fullmatch(text):
-        sign, digits, suffix = found.groups()
-        octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xX"
-        value = int(digits, 8 if octal else 0) * (-1 if sign == "-" else 1)
-        long, unsigned = "l" in suffix.lower() or abs(value) > 0xFFFFFFFF, "u" in suffix.lower()
-        if not unsigned and not long and abs(value) > 0x7FFFFFFF:
-            unsigned, long = digits[:2] in {"0x", "0X"}, digits[:2] not in {"0x", "0X"}
-        dtypes: dict[tuple[bool, bool], Dtype] = {
-            (False, False): "i32", (False, True): "u32", (True, False): "i64", (True, True): "u64",
-        }  # fmt: skip
-        return Const(value, dtypes[long, unsigned], text)
-    if found := _FLOAT.fullmatch(text):
-        suffix_dtype: dict[str, Dtype] = {"f": "f32", "h": "f16", "": "f32" if single else "f64", "l": "f64"}
-        return Const(float(found.group(1)), suffix_dtype[found.group(2).lower()], text)
-    raise Unliftable(f"does not know the number {text}")
-
-
-def convert(e: Expr, dtype: Dtype) -> Expr:
-    """Convert a value as an assignment does."""
-    if e.dtype == dtype:
-        return e
-    if isinstance(e, Const) and (not is_integer(dtype) or e.value == int(e.value)):
-        named = e.text if e.text.isidentifier() and is_integer(e.dtype) else ""
-        return Const(int(e.value) if is_integer(dtype) else float(e.value), dtype, named)
-    return Cast(e, dtype)
-
-
-def arithmetic(op: Operator, a: Expr, b: Expr) -> Expr:
-    """Apply a binary operator with C's conversions; those to a floating dtype are written out."""
-    if op in {"&&", "||"}:
-        return Op(op, (truth(a), truth(b)), "i32")
-    if op in {"<<", ">>"}:
-        return Op(op, (a, b), promote(a.dtype))
-    dtype = common(a.dtype, b.dtype)
-    if not is_integer(dtype):
-        if op in {"%", "&", "|", "^"}:
-            raise Unliftable(f"applies {op} to floating values")
-        a, b = convert(a, dtype), convert(b, dtype)
-    return Op(op, (a, b), "i32" if op in _COMPARISONS else dtype)
-
-
-def truth(e: Expr) -> Expr:
-    """Make a truth value of a value."""
-    if isinstance(e, Op) and (e.op in _COMPARISONS or e.op in {"&&", "||", "!"}):
-        return e
-    if isinstance(e, Const) and is_integer(e.dtype):
-        return Const(int(e.value != 0), "i32")
-    return Op("!=", (e, Const(0 if is_integer(e.dtype) else 0.0, e.dtype)), "i32")
 
 
 class Expressions:
@@ -393,11 +340,3 @@ class Expressions:
         values = [self.read(n) for n in nodes]
         dtype, wanted = result(function, [v.dtype for v in values])
         return Call(function, tuple(map(convert, values, wanted)), dtype)
-
-
-def child(node: Node, field: str) -> Node:
-    """Give a field that the grammar always fills."""
-    found = node.child_by_field_name(field)
-    if found is None:
-        raise Unliftable("does not parse")
-    return found

@@ -5,15 +5,16 @@ Ids stay names that begin with ``@``; local arrays and barriers stay in; loops t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import cast
 
 from tree_sitter import Node
 
 from mb_targets.form import cloops
 from mb_targets.form.affine import constant
-from mb_targets.form.cexpr import Expressions, arithmetic, child, convert, truth
+from mb_targets.form.cexpr import Expressions
+from mb_targets.form.cnodes import CONTINUE, RETURN, child, exits, innermost, inside
+from mb_targets.form.conversions import arithmetic, convert, negated, truth
 from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, Dialect, Space, Unliftable
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.nest import (
@@ -26,9 +27,7 @@ from mb_targets.form.nest import (
     If,
     Let,
     Load,
-    Op,
     Operator,
-    Select,
     Stmt,
     Store,
     Var,
@@ -36,41 +35,14 @@ from mb_targets.form.nest import (
 from mb_targets.form.scope import ZERO, Forgotten, Kind, Pointer, Scalar, Scopes
 from mb_targets.model import Dtype
 
-RETURN, CONTINUE = "return_statement", "continue_statement"
-_DEEPEST_CALL = 8
 _IDS = (GLOBAL, LOCAL, GROUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A parameter: ``space`` is where it points to, None for a scalar."""
-
-    name: str
-    dtype: Dtype
-    space: Space | None
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function as read.
-
-    Attributes:
-        parameters: In order.
-        body: Its statements.
-        aliases: The user's variable for each id, where there is one.
-    """
-
-    parameters: tuple[Declared, ...]
-    body: tuple[Stmt, ...]
-    aliases: Mapping[str, Var]
-
-
 class Statements:
-    """Reads one function of a source.
+    """Reads statements.
 
     Args:
         source: The text that the tree's offsets refer to.
-        root: Its tree.
         dialect: The language.
         numbers: Text of each macro that is one number.
         local_size: Work-group size by dimension, None where not known.
@@ -80,48 +52,29 @@ class Statements:
     def __init__(
         self,
         source: str,
-        root: Node,
         dialect: Dialect,
         numbers: Mapping[str, str],
         local_size: tuple[int | None, ...],
         single: bool = False,
     ) -> None:
-        self._dialect = dialect
-        self._source = source
-        self._functions = {n: f for f in _functions(root) if (n := self._name_of(f))}
+        self.dialect = dialect
+        self.source = source
         self.scopes = Scopes()
         self.out: list[Stmt] = []
-        self.read = Expressions(source, dialect, numbers, self.scopes, local_size, self._inline, single)
-        self._aliases: dict[str, Var] = {}
-        self._changed: frozenset[str] = frozenset()
-        self._calls: list[str] = []
+        self.read = Expressions(source, dialect, numbers, self.scopes, local_size, self.inline, single)
+        self.aliases: dict[str, Var] = {}
+        self.changed: frozenset[str] = frozenset()
 
-    def function(self, name: str) -> Function:
-        """Read a function.
+    def inline(self, name: str, arguments: list[Node]) -> Expr | None:
+        """Read a call as a value; None for a function that the source does not define."""
+        return None
 
-        Raises:
-            Unliftable: It is not there, or uses what the form has no words for.
-        """
-        node = self._functions.get(name)
-        if node is None:
-            raise Unliftable(f"no function {name} is found once macros are expanded")
-        if node.has_error:
-            raise Unliftable("does not parse")
-        parameters = tuple(self._parameters(node))
-        for p in parameters:
-            self.scopes.take(p.name)
-            if p.space is None:
-                self.scopes.declare(p.name, Scalar(Var(p.name, p.dtype)))
-            else:
-                self.scopes.declare(p.name, Pointer(p.name, ZERO, p.dtype))
-            if p.space == "local":
-                self.out.append(Array(p.name, p.dtype, 0, "local"))
-        self._changed = frozenset(cloops.changed(self.read, child(node, "body")))
-        for p in parameters:
-            if p.space is None and p.name in self._changed:
-                raise Unliftable(f"changes its parameter {p.name}")
-        self.block(child(node, "body").named_children, RETURN)
-        return Function(parameters, tuple(self.out), self._aliases)
+    def call(self, node: Node) -> None:
+        """Read a call for what it does."""
+        name = self.read.text(child(node, "function"))
+        if name not in self.dialect.barriers:
+            raise Unliftable(f"calls {name}")
+        self.out.append(Barrier())
 
     def block(self, nodes: list[Node], leave: str | None) -> None:
         """Read statements in order.
@@ -137,7 +90,7 @@ class Statements:
             rest = nodes[k + 1 :]
             if node.type == "if_statement":
                 self._if(node, rest, leave)
-                if _exits(child(node, "consequence")):
+                if exits(child(node, "consequence")):
                     return
             else:
                 self.statement(node)
@@ -203,7 +156,7 @@ class Statements:
                 op = cast(Operator, self.read.text(child(node, "operator"))[0])
                 self._change(child(node, "argument"), op, Const(1, "i32"))
             case "call_expression":
-                self._call(node)
+                self.call(node)
             case _:
                 self.read.read(node)
 
@@ -226,7 +179,7 @@ class Statements:
         variable = Var(self.scopes.fresh(name), dtype)
         self.scopes.declare(name, Scalar(variable))
         self.out.append(Let(variable.name, dtype, value))
-        if value is not None and is_integer(dtype) and name not in self._changed:
+        if value is not None and is_integer(dtype) and name not in self.changed:
             self.read.remember(variable.name, value)
         return variable
 
@@ -239,11 +192,11 @@ class Statements:
     def _if(self, node: Node, rest: list[Node], leave: str | None) -> None:
         condition = truth(self.read.read(child(node, "condition")))
         then, otherwise = (
-            _inside(child(node, "consequence")),
-            _inside(node.child_by_field_name("alternative")),
+            inside(child(node, "consequence")),
+            inside(node.child_by_field_name("alternative")),
         )
         here = leave if not any(n.type != "comment" for n in rest) else None
-        if _exits(child(node, "consequence")):
+        if exits(child(node, "consequence")):
             self._check_exit(then[-1], leave)
             yes = self.nested(then[:-1], "branch", None)
             # what follows runs on this path alone, so that a pointer moved there has moved for good
@@ -304,7 +257,7 @@ class Statements:
 
     def _declare(self, node: Node, declarator: Node) -> None:
         dtype_name = self.read.text(child(node, "type"))
-        space = self._dialect.space(self._source, node)
+        space = self.dialect.space(self.source, node)
         value = None
         if declarator.type == "init_declarator":
             value, declarator = child(declarator, "value"), child(declarator, "declarator")
@@ -329,9 +282,9 @@ class Statements:
             node = child(node, "left")
         value = convert(self.read.read(node), dtype)
         bare = value.value if isinstance(value, Cast) else value
-        fixed = name not in self._changed
+        fixed = name not in self.changed
         if fixed and isinstance(bare, Var) and bare.name.startswith(_IDS) and is_integer(dtype):
-            self._aliases.setdefault(bare.name, Var(self.scopes.fresh(name), dtype))
+            self.aliases.setdefault(bare.name, Var(self.scopes.fresh(name), dtype))
             self.scopes.declare(name, Scalar(Var(bare.name, dtype)))
         elif fixed and isinstance(value, Const) and is_integer(dtype):
             self.scopes.declare(name, Scalar(value))
@@ -358,157 +311,8 @@ class Statements:
         self.out.append(array)
 
     def _declare_pointer(self, declarator: Node, value: Node | None) -> None:
-        name = self.read.text(_innermost(declarator))
+        name = self.read.text(innermost(declarator))
         target = self.read.pointer(value) if value is not None else None
         if target is None:
             raise Unliftable(f"pointer {name} starts at an unknown place")
         self.scopes.declare(name, target)
-
-    def _parameters(self, function: Node) -> Iterator[Declared]:
-        listed = child(_function_declarator(function), "parameters")
-        for node in listed.named_children:
-            declarator = node.child_by_field_name("declarator")
-            if node.type != "parameter_declaration" or declarator is None:
-                continue
-            name = self.read.text(_innermost(declarator))
-            dtype = self.read.dtype(self.read.text(child(node, "type")))
-            pointer = declarator.type in {"pointer_declarator", "array_declarator"}
-            space = self._dialect.space(self._source, node)
-            if space == "private":
-                space = "global"
-            yield Declared(name, dtype, space if pointer else None)
-
-    def _call(self, node: Node) -> None:
-        name = self.read.text(child(node, "function"))
-        if name in self._dialect.barriers:
-            self.out.append(Barrier())
-        elif name in self._functions:
-            self._enter(name, [a for a in child(node, "arguments").named_children if a.type != "comment"])
-            self.block(child(self._functions[name], "body").named_children, RETURN)
-            self._leave()
-        else:
-            raise Unliftable(f"calls {name}")
-
-    def _inline(self, name: str, arguments: list[Node]) -> Expr | None:
-        """Read a call of a function that the source defines as the value it returns."""
-        function = self._functions.get(name)
-        if function is None:
-            return None
-        body = [n for n in child(function, "body").named_children if n.type != "comment"]
-        if self.read.conditional and any(n.type not in {RETURN, "if_statement"} for n in body):
-            raise Unliftable(f"calls {name} where it may not be reached")
-        dtype = self.read.dtype(self.read.text(child(function, "type")))
-        self._enter(name, arguments)
-        try:
-            return convert(self._value(name, body), dtype)
-        finally:
-            self._leave()
-
-    def _enter(self, name: str, arguments: list[Node]) -> None:
-        if len(self._calls) >= _DEEPEST_CALL:
-            raise Unliftable(f"calls {name} too deeply")
-        function = self._functions[name]
-        body = child(function, "body")
-        parameters = list(self._parameters(function))
-        if len(parameters) != len(arguments):
-            raise Unliftable(f"calls {name} with other arguments than it takes")
-        given = [
-            convert(self.read.read(a), p.dtype) if p.space is None else self.read.pointer(a)
-            for p, a in zip(parameters, arguments, strict=True)
-        ]
-        self._calls.append(name)
-        changed = frozenset(cloops.changed(self.read, body))
-        self._changed |= changed
-        self.scopes.push("function")
-        for p, value in zip(parameters, given, strict=True):
-            if value is None:
-                raise Unliftable(f"passes an unknown pointer to {name}")
-            if isinstance(value, Pointer):
-                self.scopes.declare(p.name, replace(value))
-            elif p.name in changed or (
-                not isinstance(value, Const | Var) and _uses(self.read, body, p.name) > 1
-            ):
-                self.let(p.name, p.dtype, value)
-            else:
-                self.scopes.declare(p.name, Scalar(value))
-
-    def _leave(self) -> None:
-        self._calls.pop()
-        self.scopes.pop(spliced=True)
-
-    def _value(self, name: str, nodes: list[Node]) -> Expr:
-        for k, node in enumerate(nodes):
-            if node.type == RETURN and node.named_child_count == 1:
-                return self.read.read(node.named_children[0])
-            if node.type == "if_statement" and _exits(child(node, "consequence")):
-                condition = truth(self.read.read(child(node, "condition")))
-                self.read.conditional += 1
-                yes = self._value(name, _inside(child(node, "consequence")))
-                rest = [*_inside(node.child_by_field_name("alternative")), *nodes[k + 1 :]]
-                no = self._value(name, rest)
-                self.read.conditional -= 1
-                return Select(condition, yes, convert(no, yes.dtype), yes.dtype)
-            if self.read.conditional:
-                raise Unliftable(f"calls {name}, which returns early")
-            self.statement(node)
-        raise Unliftable(f"calls {name}, which may return nothing")
-
-    def _name_of(self, function: Node) -> str:
-        declarator = _function_declarator(function)
-        inner = _innermost(declarator)
-        return self._source[inner.start_byte : inner.end_byte]
-
-
-def negated(e: Expr) -> Expr:
-    """Give the opposite of a truth value."""
-    opposite: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-    match e:
-        case Op(op="!", args=(a,)):
-            return truth(a)
-        case Op(op="&&" | "||" as op, args=(a, b)):
-            return Op("||" if op == "&&" else "&&", (negated(a), negated(b)), "i32")
-        case Op(op=op, args=(a, b)) if op in opposite and (is_integer(a.dtype) or op in {"==", "!="}):
-            return Op(opposite[op], (a, b), "i32")  # not for floating order: a NaN is neither
-        case _:
-            return Op("!", (e,), "i32")
-
-
-def _functions(root: Node) -> Iterator[Node]:
-    for node in root.named_children:
-        if node.type == "function_definition":
-            yield node
-        elif node.type in {"linkage_specification", "declaration_list", "template_declaration"}:
-            yield from _functions(node)
-
-
-def _function_declarator(function: Node) -> Node:
-    node = child(function, "declarator")
-    while node.type != "function_declarator":
-        node = child(node, "declarator")
-    return node
-
-
-def _innermost(declarator: Node) -> Node:
-    while (inner := declarator.child_by_field_name("declarator")) is not None:
-        declarator = inner
-    return declarator
-
-
-def _inside(node: Node | None) -> list[Node]:
-    """Give the statements of a branch, braces and ``else`` taken off."""
-    if node is None:
-        return []
-    if node.type == "else_clause":
-        return _inside(node.named_children[-1])
-    found = node.named_children if node.type == "compound_statement" else [node]
-    return [n for n in found if n.type != "comment"]
-
-
-def _exits(branch: Node) -> bool:
-    inside = _inside(branch)
-    return bool(inside) and inside[-1].type in {RETURN, CONTINUE}
-
-
-def _uses(read: Expressions, node: Node, name: str) -> int:
-    own = int(node.type == "identifier" and read.text(node) == name)
-    return own + sum(_uses(read, c, name) for c in node.named_children)

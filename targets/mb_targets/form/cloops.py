@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from tree_sitter import Node
 
 from mb_targets.form.affine import constant, depends, equal, simplify
-from mb_targets.form.cexpr import Expressions, arithmetic, child, convert, truth
+from mb_targets.form.cexpr import Expressions
+from mb_targets.form.cnodes import CONTINUE, child
+from mb_targets.form.conversions import arithmetic, convert, truth
 from mb_targets.form.dialect import Unliftable
 from mb_targets.form.dtypes import common, is_integer
 from mb_targets.form.nest import (
@@ -33,7 +35,6 @@ from mb_targets.model import Dtype
 if TYPE_CHECKING:
     from mb_targets.form.cfront import Statements
 
-CONTINUE = "continue_statement"
 _MOST_UNROLLED = 64
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 

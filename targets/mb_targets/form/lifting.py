@@ -11,8 +11,10 @@ from tree_sitter import Node
 from mb_targets.form import macros
 from mb_targets.form.affine import depends, simplify, substitute
 from mb_targets.form.canonical import canonical, conjuncts
-from mb_targets.form.cexpr import Expressions, arithmetic, child, convert
-from mb_targets.form.cfront import Function, Statements
+from mb_targets.form.cexpr import Expressions
+from mb_targets.form.cfunction import Function, Reader
+from mb_targets.form.cnodes import child
+from mb_targets.form.conversions import arithmetic, convert
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.fission import without_items
@@ -86,7 +88,7 @@ def _lift(work: Work, dialect: Dialect) -> Form:
     sizes = local_size(work.launch)
     if work.required:
         sizes = tuple(_value(t, dialect, numbers) for t in work.required)
-    reader = Statements(expanded.text, root, dialect, numbers, sizes, work.single)
+    reader = Reader(expanded.text, root, dialect, numbers, sizes, work.single)
     return _Assembly(work, reader.function(work.name), sizes).form()
 
 
@@ -129,6 +131,8 @@ class _Assembly:
         if any(isinstance(s, Array | Barrier) for s in statements(body)):
             grouped |= {0}
         body = self._with_counts(body)
+        if any(isinstance(s, Array | Barrier) for s in statements(body)):
+            self._refuse_planes(body)
         needs_size = bool(grouped) or _mentions(body, {f"{LOCAL_SIZE}{k}" for k in range(3)})
         if needs_size:
             body = self._with_sizes(body)
@@ -148,7 +152,7 @@ class _Assembly:
         return Form(self._work.name, tuple(self._buffers(body)), self._scalars, axes, body, size)
 
     def _with_counts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Put in how many items there are, where the launch tells: what is made of a form may launch others."""
+        """Put in how many items there are, where the launch tells: a variant may launch others."""
 
         def one(e: Expr) -> Expr:
             if isinstance(e, Call) and e.function == "get_global_size" and isinstance(e.args[0], Const):
@@ -203,6 +207,13 @@ class _Assembly:
                 yield Buffer(p.name, p.dtype, p.space, p.name in read, p.name in written)
             elif p.space == "local" and p.name in read | written:
                 raise Unliftable(f"uses local memory {p.name} in a way that is no reduction")
+
+    def _refuse_planes(self, body: tuple[Stmt, ...]) -> None:
+        """Local memory is understood where the items of a group stand in one row."""
+        for k in (1, 2):
+            used = _mentions(body, {f"{kind}{k}" for kind in (GLOBAL, LOCAL, GROUP)})
+            if used and k < len(self._sizes) and self._sizes[k] not in {None, 1}:
+                raise Unliftable("shares local memory in a group of more than one dimension")
 
     def _refuse_leftovers(self, body: tuple[Stmt, ...]) -> None:
         words = {

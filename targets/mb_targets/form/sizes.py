@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mb_targets.expression import Binary, Expression, ExpressionError, Extreme, Name, Number, parse
 from mb_targets.form.affine import constant, equal, simplify, substitute
-from mb_targets.form.cexpr import arithmetic
+from mb_targets.form.conversions import arithmetic
 from mb_targets.form.dtypes import common, is_integer
 from mb_targets.form.nest import Call, Const, Expr, Op, Operator, Var, walk
 from mb_targets.model import LaunchSpec

@@ -1,8 +1,8 @@
 """Reduction trees in local memory, recognised by running them on sets of items.
 
-The elements of a local array start as one item's value each. Every step of a tree merges elements; when the first
-element holds every item's value once, whatever the steps looked like, the array is folded. An access that
-another item's write or read races with, because no barrier stands between, is refused.
+The elements of a local array start as one item's value each. Every step of a tree merges elements; when the
+first element holds every item's value once, whatever the steps looked like, the array is folded. An access
+that another item's write or read races with, because no barrier stands between, is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Contents:
         total: The variable that holds the fold of all.
         length: Its elements, 0 where only the launch tells.
         writers: Who wrote each element since the last barrier.
-        readers: Who read each element since the last barrier; -1 stands for several.
+        readers: Who read each element since the last barrier, None for several items.
+        read_all: Whether items read elements that are not known, or all, since the last barrier.
     """
 
     dtype: Dtype
@@ -64,24 +65,53 @@ class Contents:
     op: FoldOperator | None = None
     total: Var | None = None
     writers: dict[int, int] = field(default_factory=dict)
-    readers: dict[int, int] = field(default_factory=dict)
+    readers: dict[int, int | None] = field(default_factory=dict)
+    read_all: bool = False
 
     def barrier(self) -> None:
         """Order what was done before what follows."""
         self.writers.clear()
         self.readers.clear()
+        self.read_all = False
 
-    def read_at(self, name: str, index: int, item: int) -> None:
-        """Note a read; ``item`` is -1 where several items read."""
+    def clear(self) -> None:
+        """Forget what it holds; who read and wrote it since the last barrier stays known."""
+        self.value, self.partial, self.sets, self.op, self.total = None, None, [], None, None
+
+    def hold(
+        self, name: str, size: int, value: Expr | None, partial: tuple[str, FoldOperator] | None
+    ) -> None:
+        """Let every item of a group store at its own place."""
+        if self.read_all or any(reader != k for k, reader in self.readers.items()):
+            raise _race(name)
+        self.clear()
+        self.writers = {k: k for k in range(size)}
+        self.value, self.partial = value, partial
+
+    def complete(self, size: int) -> bool:
+        """Tell whether the first element holds the fold of all."""
+        return not self.sets or self.sets[0] == (1 << size) - 1
+
+    def read_at(self, name: str, index: int | None, item: int | None) -> None:
+        """Note that one item, or with None all, read an element, or with None any."""
+        if index is None:
+            if any(writer != item for writer in self.writers.values()):
+                raise _race(name)
+            self.read_all = True
+            return
         if self.writers.get(index, item) != item:
-            raise Unliftable(f"lets work items race on {name}: a barrier is missing")
-        self.readers[index] = item if self.readers.get(index, item) == item else -1
+            raise _race(name)
+        self.readers[index] = item if self.readers.get(index, item) == item else None
 
     def write_at(self, name: str, index: int, item: int) -> None:
         """Note a write."""
-        if self.writers.get(index, item) != item or self.readers.get(index, item) != item:
-            raise Unliftable(f"lets work items race on {name}: a barrier is missing")
+        if self.read_all or self.writers.get(index, item) != item or self.readers.get(index, item) != item:
+            raise _race(name)
         self.writers[index] = item
+
+
+def _race(name: str) -> Unliftable:
+    return Unliftable(f"lets work items race on {name}: a barrier is missing")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ __kernel void whole_numbers(__global const int *a, __global const uint *b, __glo
     o[i] = (a[i] % 7 == 0) ? sum << 2 : ~sum;
 }
 
-// mb: global=(n,) n=1000 a=f32[n] o=out f32[n] low=-0.5 high=0.5
+// mb: global=(n,) n=1000 a=f32[n] o=out f32[n] low=0.1 high=0.5
 kernel void branches(global const float *a, global float *o, const float low, const float high, const int n)
 {
     int gid = get_global_id(0);

@@ -1,0 +1,80 @@
+"""C's literals, operators and conversions as expressions of the form."""
+
+from __future__ import annotations
+
+import re
+
+from mb_targets.form.dialect import Unliftable
+from mb_targets.form.dtypes import common, is_integer, promote
+from mb_targets.form.nest import Cast, Const, Expr, Op, Operator
+from mb_targets.model import Dtype
+
+_FLOAT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)([fFhHlL]?)")
+_INTEGER = re.compile(r"([-+]?)(0[xX][\da-fA-F]+|\d+)([uUlL]*)")
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+def number(text: str, single: bool = False) -> Const:
+    """Read a literal; ``single`` takes unsuffixed floating ones for ``float``."""
+    if found := _INTEGER.fullmatch(text):
+        sign, digits, suffix = found.groups()
+        octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xX"
+        value = int(digits, 8 if octal else 0) * (-1 if sign == "-" else 1)
+        long, unsigned = "l" in suffix.lower() or abs(value) > 0xFFFFFFFF, "u" in suffix.lower()
+        if not unsigned and not long and abs(value) > 0x7FFFFFFF:
+            unsigned, long = digits[:2] in {"0x", "0X"}, digits[:2] not in {"0x", "0X"}
+        dtypes: dict[tuple[bool, bool], Dtype] = {
+            (False, False): "i32", (False, True): "u32", (True, False): "i64", (True, True): "u64",
+        }  # fmt: skip
+        return Const(value, dtypes[long, unsigned], text)
+    if found := _FLOAT.fullmatch(text):
+        suffix_dtype: dict[str, Dtype] = {"f": "f32", "h": "f16", "": "f32" if single else "f64", "l": "f64"}
+        return Const(float(found.group(1)), suffix_dtype[found.group(2).lower()], text)
+    raise Unliftable(f"does not know the number {text}")
+
+
+def convert(e: Expr, dtype: Dtype) -> Expr:
+    """Convert a value as an assignment does."""
+    if e.dtype == dtype:
+        return e
+    if isinstance(e, Const) and (not is_integer(dtype) or e.value == int(e.value)):
+        named = e.text if e.text.isidentifier() and is_integer(e.dtype) else ""
+        return Const(int(e.value) if is_integer(dtype) else float(e.value), dtype, named)
+    return Cast(e, dtype)
+
+
+def arithmetic(op: Operator, a: Expr, b: Expr) -> Expr:
+    """Apply a binary operator with C's conversions; those to a floating dtype are written out."""
+    if op in {"&&", "||"}:
+        return Op(op, (truth(a), truth(b)), "i32")
+    if op in {"<<", ">>"}:
+        return Op(op, (a, b), promote(a.dtype))
+    dtype = common(a.dtype, b.dtype)
+    if not is_integer(dtype):
+        if op in {"%", "&", "|", "^"}:
+            raise Unliftable(f"applies {op} to floating values")
+        a, b = convert(a, dtype), convert(b, dtype)
+    return Op(op, (a, b), "i32" if op in _COMPARISONS else dtype)
+
+
+def truth(e: Expr) -> Expr:
+    """Make a truth value of a value."""
+    if isinstance(e, Op) and (e.op in _COMPARISONS or e.op in {"&&", "||", "!"}):
+        return e
+    if isinstance(e, Const) and is_integer(e.dtype):
+        return Const(int(e.value != 0), "i32")
+    return Op("!=", (e, Const(0 if is_integer(e.dtype) else 0.0, e.dtype)), "i32")
+
+
+def negated(e: Expr) -> Expr:
+    """Give the opposite of a truth value."""
+    opposite: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+    match e:
+        case Op(op="!", args=(a,)):
+            return truth(a)
+        case Op(op="&&" | "||" as op, args=(a, b)):
+            return Op("||" if op == "&&" else "&&", (negated(a), negated(b)), "i32")
+        case Op(op=op, args=(a, b)) if op in opposite and (is_integer(a.dtype) or op in {"==", "!="}):
+            return Op(opposite[op], (a, b), "i32")  # not for floating order: a NaN is neither
+        case _:
+            return Op("!", (e,), "i32")
