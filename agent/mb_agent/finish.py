@@ -36,6 +36,8 @@ FINALISTS = 3
 FRESH = 1 << 20
 # A log gain this small is none.
 NOTHING = math.log(1.01)
+# What a variant that changes the launch must bring (in log) over one that keeps it, to be worth the trouble.
+CHANGING = math.log(1.05)
 # What an action must bring (in log) to be worth its place in the diff.
 PLAINNESS = 0.01
 # How far past the budget (as a share of it) further finalists may still be tried.
@@ -55,7 +57,7 @@ class Finish:
         ranked = [n for n in sorted(found.nodes[1:], key=_worth, reverse=True) if n.gain > NOTHING]
         keeping = [n for n in ranked if n.variant.launch is None]
         least = keeping[0].gain if keeping else 0.0
-        changing = [n for n in ranked if n.variant.launch is not None and n.gain > least + NOTHING]
+        changing = [n for n in ranked if n.variant.launch is not None and n.gain > least + CHANGING]
         made = [o for o in (self._best(changing), self._best(keeping)) if o is not None]
         if len(made) == 2 and made[1].measurement.speedup.value >= made[0].measurement.speedup.value:
             del made[0]  # changing the launch would buy nothing

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
@@ -120,18 +121,18 @@ def _ender(running: list[Optimization]) -> Callable[[int], None]:
 
 def _watch(parent: int, end: Callable[[int], None]) -> None:
     """End on a signal, or when the parent is gone; a thread waits, so a long computation delays nothing."""
-    if sys.platform != "linux":
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda signum, _frame: end(128 + signum))
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    heard, told = os.pipe()
+    os.set_blocking(told, False)
+    for number in _ENDING:
+        signal.signal(number, lambda _number, _frame: None)  # whichever thread gets it, the pipe is told
+    signal.set_wakeup_fd(told)
 
     def wait() -> None:
         while True:
-            got = signal.sigtimedwait(_ENDING, 1.0)
-            if got is not None:
-                end(128 + got.si_signo)
+            if select.select([heard], [], [], 1.0)[0]:
+                end(128 + os.read(heard, 1)[0])
             if os.getppid() != parent:
                 end(1)
 

@@ -98,6 +98,11 @@ class Search:
         by_hash = {self.add_node(self.job.oracle.original, 0.0).variant.hash: self.nodes[0]}
         for event in tried:
             outcome = event.outcome
+            known = by_hash.get(event.variant.hash)
+            if known is not None:
+                if outcome.verdict.refused:
+                    self.nodes = [n for n in self.nodes if n is not known]
+                continue
             self.spending.candidates += 1
             self._hashes.add(event.variant.hash)
             parent = by_hash.get(outcome.parent)

@@ -9,6 +9,7 @@ scheduling and the worker's handling of one request.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -148,11 +149,23 @@ def decided(worth: float) -> Stop:
     return stop
 
 
-def narrow(share: float, least: int) -> Stop:
-    """Stop once the interval is no wider than a share of its median."""
+def narrow(
+    share: float, least: int, seconds: float = 5.0, clock: Callable[[], float] = time.monotonic
+) -> Stop:
+    """Stop once the interval is no wider than a share of its median, or it has taken long enough.
+
+    Args:
+        share: Of the median.
+        least: Turns to take at least; half of them when time is up.
+        seconds: When time is up.
+    """
+    started = clock()
 
     def stop(pairs: Pairs) -> bool:
-        if len(pairs.deciding) < least:
+        turns = len(pairs.deciding)
+        if turns >= max(3, least // 2) and clock() - started > seconds:
+            return True
+        if turns < least:
             return False
         found = pairs.speedup()
         return found.high - found.low <= share * found.value

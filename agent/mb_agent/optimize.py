@@ -87,7 +87,7 @@ class Optimization:
             advice = memory.advise(job.state, job.features, job.kernel.identity)
             policy = make_policy(advice, random.Random(job.seed))
             search = Search(job, policy, memory, spending, report, self.now)
-            tried = [e for e in self.before if isinstance(e, Tried) and e.outcome.total is None]
+            tried = [e for e in self.before if isinstance(e, Tried)]
             if tried:
                 search.take_up(tried)
             found = search.run()
