@@ -12,19 +12,19 @@ EXAMPLES = HERE.parent.parent / "examples"
 DEVICE = Device("cpu-test", "test", "cpu", "v", "d", "t", 2, 512, 1 << 16, 4096)
 
 CHAINS = {
-    "matmul-register-block": ("matmul", "jam(row, 4); lanes(col, 8)"),
-    "matmul-kept-launch": ("matmul", "jam(row, 2); lanes(col, 4); keep_launch()"),
+    "matmul-register-block": ("matmul", "jam(dim1, 4); lanes(dim0, 8)"),
+    "matmul-kept-launch": ("matmul", "jam(dim1, 2); lanes(dim0, 4); keep_launch()"),
     "matmul-local-tiles": ("matmul", "stage(16, 2, 16)"),
-    "conv3x3-interior": ("conv3x3", "lanes(x, 16)"),
-    "transpose-block": ("transpose", "jam(x, 2); lanes(y, 4)"),
+    "conv3x3-interior": ("conv3x3", "lanes(dim0, 16)"),
+    "transpose-block": ("transpose", "jam(dim0, 2); lanes(dim1, 4)"),
     "transpose-local-tile": ("transpose", "stage(32, 8)"),
     "softmax-rows": ("softmax", "rewrite(reuse); rewrite(reciprocal); row_lanes(16, 2)"),
     "softmax-one-pass": ("softmax", "rewrite(one_pass)"),
     "softmax-group": ("softmax", "group(64)"),
     "layernorm-rows": ("layernorm", "rewrite(hoist); row_lanes(8, 1)"),
     "layernorm-welford": ("layernorm", "rewrite(one_pass)"),
-    "gelu-exp": ("gelu", "rewrite(powers); rewrite(tanh); lanes(i, 16)"),
-    "vadd-chunk": ("vadd", "chunk(i, 1024); row_lanes(16, 1); wide_ids()"),
+    "gelu-exp": ("gelu", "rewrite(powers); rewrite(tanh); lanes(dim0, 16)"),
+    "vadd-chunk": ("vadd", "chunk(dim0, 1024); row_lanes(16, 1); wide_ids()"),
     "reduce-sum-one-item": ("reduce_sum", "row_lanes(16, 4)"),
     "reduce-partials": ("reduce_partials", "partials(4); row_lanes(16, 4)"),
 }

@@ -179,9 +179,11 @@ def accumulators(name: str, body: tuple[Stmt, ...]) -> dict[str, FoldOperator]:
     for s in statements(body):
         if isinstance(s, Assign) and s.name not in inside:
             raise Declined(f"loop {name} carries {s.name} from one iteration to the next")
-        outside = isinstance(s, Accumulate) and s.name not in inside
-        if outside and folded.setdefault(s.name, s.op) != s.op:
-            raise Declined(f"loop {name} folds {s.name} in two ways")
+        match s:
+            case Accumulate(name=n, op=op) if n not in inside and folded.setdefault(n, op) != op:
+                raise Declined(f"loop {name} folds {n} in two ways")
+            case _:
+                pass
     for s in statements(body):
         if any(depends(e, folded) for e in expressions(s)):
             raise Declined(f"loop {name} uses {', '.join(folded)} before the fold is done")

@@ -44,7 +44,8 @@ class Schedule:
 
     Attributes:
         rewrites: Names from ``REWRITES``.
-        tiles: Jam and lanes by axis.
+        tiles: Jam and lanes by axis: ``dim0`` is the axis along the NDRange's first dimension, so that a
+            schedule means the same for a kernel that calls its ids otherwise.
         chunks: Consecutive values that an item loops over, by axis.
         rows: Lanes and accumulators of the loops; None leaves them scalar.
         unroll: Unroll count of the innermost loops.
@@ -132,6 +133,7 @@ def apply(form: Form, s: Schedule, whole: frozenset[str]) -> Form:
     Raises:
         Declined: Some step does not apply; the message says which and why.
     """
+    named = {f"dim{a.dim}": a.name for a in form.axes}
     for name, step in REWRITES.items():
         if name in s.rewrites:
             form = replace(form, body=_because(f"rewrite({name})", step, form.body, names(form)))
@@ -151,20 +153,26 @@ def apply(form: Form, s: Schedule, whole: frozenset[str]) -> Form:
         if s.chunks or s.rows or any(size != (1, 1) for size in s.tiles.values()):
             raise Declined("group: the loops of a shared row keep their steps")
         return _because("group", cooperate, form, s.group, dtypes(form))
-    for name, size in s.chunks.items():
-        form = chunk(form, name, size)
+    for dim, size in s.chunks.items():
+        form = chunk(form, _axis(named, dim), size)
     if s.rows is not None:
         lanes, copies = s.rows
         form = replace(
             form,
             body=_because("row_lanes", vectorize_loops, form.body, lanes, copies, names(form), dtypes(form)),
         )
-    tiles = {n: size for n, size in s.tiles.items() if size != (1, 1)}
+    tiles = {_axis(named, dim): size for dim, size in s.tiles.items() if size != (1, 1)}
     if tiles:
         form = _because("tile", tile, form, tiles, whole)
     if s.unroll > 1:
         form = replace(form, body=_because("unroll", unroll, form.body, s.unroll))
     return form
+
+
+def _axis(named: Mapping[str, str], dim: str) -> str:
+    if dim not in named:
+        raise Declined(f"the kernel has no axis {dim}")
+    return named[dim]
 
 
 def _because(step: str, f: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

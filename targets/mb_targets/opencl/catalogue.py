@@ -131,26 +131,23 @@ def _axes(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Propo
     for axis in form.axes:
         if axis.level != "item":
             continue
-        jam = plan.tiles.get(axis.name, (1, 1))[0]
+        dim = f"dim{axis.dim}"
+        jam = plan.tiles.get(dim, (1, 1))[0]
         unit = _unit_axis(body, axis.name)
-        if unit and not laned and plan.rows is None and axis.name not in plan.chunks:
+        if unit and not laned and plan.rows is None and dim not in plan.chunks:
             for w in (16, 8, 4):
                 gain = (4.0 if cpu else 1.2) * (w / 16) ** 0.3
-                yield _proposal(
-                    gain, f"consecutive {axis.name} touch consecutive elements", "lanes", axis.name, w
-                )
+                yield _proposal(gain, f"consecutive {axis.name} touch consecutive elements", "lanes", dim, w)
         if jam < 8 and plan.rows is None:
             gain = 2.0 if has_loop and len(form.axes) > 1 else 1.15
             for r in {2 * jam, 4 * jam} if jam < 4 else {2 * jam}:
-                yield _proposal(gain, "values loaded once serve several results", "jam", axis.name, r)
-        if axis.name not in plan.chunks and not plan.tiles:
+                yield _proposal(gain, "values loaded once serve several results", "jam", dim, r)
+        if dim not in plan.chunks and not plan.tiles:
             sizes = (
                 ((256, 1024, 4096) if len(form.axes) == 1 and not has_loop else (4, 16)) if cpu else (2, 4)
             )
             for k in sizes:
-                yield _proposal(
-                    1.5 if not has_loop else 1.1, "less work to start items", "chunk", axis.name, k
-                )
+                yield _proposal(1.5 if not has_loop else 1.1, "less work to start items", "chunk", dim, k)
 
 
 def _groups(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Proposal]:
@@ -172,7 +169,7 @@ def _stages(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Pro
     has_loop = any(isinstance(s, Loop) for s in statements(form.body))
     gain = 1.1 if device.kind == "cpu" else 4.0
     if has_loop:
-        for size, jam, depth in ((16, 4, 16), (16, 1, 16), (8, 8, 16), (16, 8, 8)):
+        for size, jam, depth in ((16, 4, 16), (16, 2, 16), (16, 1, 16), (8, 8, 16)):
             yield _proposal(gain, "a group's items share what they load", "stage", size, jam, depth)
     else:
         for size, rows in ((32, 8), (16, 16)):

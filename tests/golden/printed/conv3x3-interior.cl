@@ -1,4 +1,4 @@
-// lanes(x, 16)
+// lanes(dim0, 16)
 // ('(G0 + 15) // 16', 'G1') None
 __kernel void conv3x3(__global const float *src, __global const float *filter, __global float *dst,
                       const int width, const int height)

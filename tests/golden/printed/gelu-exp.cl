@@ -1,4 +1,4 @@
-// rewrite(powers); rewrite(tanh); lanes(i, 16)
+// rewrite(powers); rewrite(tanh); lanes(dim0, 16)
 // ('(G0 + 15) // 16',) None
 __kernel void gelu(__global const float *src, __global float *dst, const int n)
 {

@@ -1,4 +1,4 @@
-// jam(row, 2); lanes(col, 4); keep_launch()
+// jam(dim1, 2); lanes(dim0, 4); keep_launch()
 __kernel void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
 {
     const int col0 = get_global_id(0) * 4;

@@ -1,4 +1,4 @@
-// jam(row, 4); lanes(col, 8)
+// jam(dim1, 4); lanes(dim0, 8)
 // ('(G0 + 7) // 8', '(G1 + 3) // 4') None
 __kernel void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
 {

@@ -1,4 +1,4 @@
-// jam(x, 2); lanes(y, 4)
+// jam(dim0, 2); lanes(dim1, 4)
 // ('(G0 + 1) // 2', '(G1 + 3) // 4') None
 __kernel void transpose(__global const float *src, __global float *dst, const int width, const int height)
 {

@@ -1,4 +1,4 @@
-// chunk(i, 1024); row_lanes(16, 1); wide_ids()
+// chunk(dim0, 1024); row_lanes(16, 1); wide_ids()
 // ('(G0 + 1023) // 1024',) None
 __kernel void vadd(__global const float *a, __global const float *b, __global float *c, const int n)
 {
