@@ -16,7 +16,6 @@ from mb_lsp.write import apply_edits
 from mb_targets import registry
 from mb_targets.model import Kernel, NotApplicable, Precision
 
-
 PIPED_WIDTH = 110
 
 
