@@ -16,6 +16,7 @@ from mb_targets.errors import RunError
 from mb_targets.form import arithmetic
 from mb_targets.form.affine import equal
 from mb_targets.form.arithmetic import FOLDS, Values
+from mb_targets.form.contraction import contract
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.frames import Frame
 from mb_targets.form.nest import (
@@ -191,6 +192,10 @@ class _Run:
             self.body(body, Frame(frame.count, frame) if chosen.all() else frame.taking(chosen))
 
     def _loop(self, loop: Loop, frame: Frame) -> None:
+        summed = contract(loop, frame.count, lambda e: self.expression(e, frame), self._gather)
+        if summed is not None:
+            frame.fold(summed[0].name, "+", summed[1])
+            return
         start, stop, step = (self.expression(e, frame) for e in (loop.start, loop.stop, loop.step))
         counts = np.broadcast_to(np.maximum(-((start - stop) // step), 0), (frame.count,))
         longest = int(counts.max(initial=0))
@@ -215,6 +220,16 @@ class _Run:
         memory = self.memory[e.buffer]
         index = self.expression(e.index, frame)
         found: Values = memory.data[self._place(memory, e.buffer, index, e.lanes, frame, "reads")]
+        return found
+
+    def _gather(self, e: Load, index: Values) -> Values:
+        """Read a buffer at indices that no item of a frame stands for."""
+        memory = self.memory[e.buffer]
+        low, high = int(index.min(initial=0)), int(index.max(initial=0))
+        if low < 0 or high >= memory.length:
+            wrong = low if low < 0 else high
+            raise RunError(f"reads {e.buffer}[{wrong}], outside its {memory.length} elements")
+        found: Values = memory.data[index]
         return found
 
     def _place(
