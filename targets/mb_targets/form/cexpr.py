@@ -151,7 +151,8 @@ class Expressions:
         return Pointer(place.buffer, place.index, place.dtype) if place is not None else None
 
     def _row(self, base: Pointer, node: Node) -> Pointer:
-        index = self.read(child(node, "index"))
+        # grammars for C++ allow a list of indices
+        index = self.read(node.child_by_field_name("index") or child(node, "indices").named_children[0])
         if not is_integer(index.dtype):
             raise Unliftable(f"indexes with a floating value: {self._short(node)}")
         for length in base.dims:
@@ -236,6 +237,8 @@ class Expressions:
         if len(inner) != 1:
             raise Unliftable(f"does not know {self._short(node)}")
         return self.read(inner[0])
+
+    _condition_clause = _parenthesized_expression
 
     def _binary_expression(self, node: Node) -> Expr:
         op = self.text(child(node, "operator"))

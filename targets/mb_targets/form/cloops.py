@@ -106,7 +106,7 @@ def _body(node: Node) -> list[Node]:
 def _loop(
     reader: Statements, condition: Node, updates: list[Node], body: list[Node], begun: list[Stmt]
 ) -> None:
-    while condition.type == "parenthesized_expression":
+    while condition.type in {"parenthesized_expression", "condition_clause"}:
         condition = condition.named_children[0]
     steps = {s.name: s for s in (_step(reader, u) for u in updates)}
     name, op, bound = _condition(reader, condition, steps)
