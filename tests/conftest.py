@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ def _intel() -> bool:
 
 
 def _oclgrind() -> bool:
-    return Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so").exists()
+    return shutil.which("oclgrind-kernel") is not None
 
 
 def _nvidia() -> bool:
