@@ -233,6 +233,7 @@ class WorkerProcess:
         with theirs:
             arguments = [self.target, self.choice, str(theirs.fileno())]
             self._child = sandbox.start("mb_agent.worker_main", arguments, (theirs.fileno(),))
+        self._at_exit = weakref.finalize(self, self._child.end)  # for an owner that forgets to kill it
         self._channel = wire.Channel(ours)
         self._sent.clear()
         self._results = -1
@@ -323,6 +324,7 @@ class WorkerProcess:
         with self._guard:
             child, self._child = self._child, None
             if child is not None:
+                self._at_exit.detach()
                 child.end()
                 self._channel.close()
                 if self._results >= 0:

@@ -298,6 +298,18 @@ def test_private_folder_goes_with_the_worker(worker):
     assert not folder.exists()
 
 
+@pytest.mark.needs("pocl")
+def test_owner_that_ends_without_killing_its_worker_leaves_nothing_behind():
+    program = (
+        "import os\nfrom mb_agent.worker import *\nw = WorkerProcess('opencl', 'pocl')\nw.device()\n"
+        "print(w.pid, os.readlink(f'/proc/{w.pid}/cwd'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    pid, folder = done.stdout.split()
+    assert gone(int(pid))
+    assert not Path(folder).exists()
+
+
 def test_printing_kernel_does_not_block_and_its_output_is_dropped(worker):
     assert run(worker, variant("talkative"), 20_000, limit=30.0).changed_inputs == ()
 
