@@ -26,7 +26,8 @@ def number(text: str, single: bool = False) -> Const:
         dtypes: dict[tuple[bool, bool], Dtype] = {
             (False, False): "i32", (False, True): "u32", (True, False): "i64", (True, True): "u64",
         }  # fmt: skip
-        return Const(value, dtypes[long, unsigned], text)
+        plain = text.lstrip("-").isdecimal() and not octal
+        return Const(value, dtypes[long, unsigned], "" if plain else text)
     if found := _FLOAT.fullmatch(text):
         suffix_dtype: dict[str, Dtype] = {"f": "f32", "h": "f16", "": "f32" if single else "f64", "l": "f64"}
         return Const(float(found.group(1)), suffix_dtype[found.group(2).lower()], text)

@@ -174,6 +174,8 @@ class _Group(LocalMemory):
     # branches
 
     def _if(self, s: If) -> None:
+        if any(isinstance(x, Barrier) for x in statements((s,))) and self.varies(self.resolve(s.condition)):
+            raise Unliftable("has a barrier that some work items do not reach")
         touched = {x.buffer for x in statements((s,)) if isinstance(x, Store) and x.buffer in self.arrays}
         alone = self._one_item(s.condition)
         in_tree = any(self.reads(s, n) for n in touched)
@@ -184,13 +186,10 @@ class _Group(LocalMemory):
         elif touched:
             self._store_chosen(s)
         else:
-            barriers = any(isinstance(x, Barrier) for x in statements((s,)))
             condition = self.resolve(s.condition)
             if not self.varies(condition):
                 then, otherwise = self._nested(s.then), self._nested(s.otherwise)
                 self.out.append(If(condition, then, otherwise))
-            elif barriers:
-                raise Unliftable("has a barrier that some work items do not reach")
             else:
                 self.emit(self.resolved(s))
 
