@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import shutil
@@ -40,7 +41,7 @@ DEVICES = ("null", "zero", "shm", "nvidia*", "dri", "kfd", "dxg", "kgsl-3d0", "m
 
 FILE_BYTES = 4 << 30
 CPU_SECONDS = 4 * 3600
-_STALE_SECONDS = 3 * 24 * 3600
+_LEAST_AGE_SECONDS = 60
 _PREFIX = "modelblaster-worker-"
 _PR_SET_PDEATHSIG = 1
 
@@ -64,10 +65,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Child:
-    """A running child with its group, its private folder and the pipe of its combined output."""
+    """A running child with its group, its private folder and the pipe of its combined output.
+
+    The folder is locked by this process and by the child, so that one that nobody needs any more can be told.
+    """
 
     process: subprocess.Popen[bytes]
     folder: Path
+    lock: int
 
     @property
     def pid(self) -> int:
@@ -88,6 +93,7 @@ class Child:
         if self.process.stdout is not None:
             self.process.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self.lock)
         return code
 
 
@@ -102,6 +108,7 @@ def start(module: str, arguments: Sequence[str], descriptors: Sequence[int] = ()
     """
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = _locked(folder)
     command = [sys.executable, "-P", "-m", module, *arguments]
     env = environment(folder) | {"MODELBLASTER_PARENT": str(os.getpid())}
     try:
@@ -112,14 +119,15 @@ def start(module: str, arguments: Sequence[str], descriptors: Sequence[int] = ()
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=tuple(descriptors),
+            pass_fds=(*descriptors, lock),
             start_new_session=True,
             bufsize=0,
         )
     except OSError:
+        os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    child = Child(process, folder)
+    child = Child(process, folder, lock)
     os.set_blocking(child.output, False)
     return child
 
@@ -143,12 +151,31 @@ def enter() -> None:
 
 
 def _sweep(parent: Path) -> None:
-    """Delete the folders of children whose parents were killed long ago."""
+    """Delete the folders of children that were killed with their parents: nobody holds their locks."""
     for left in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            found = left.stat()
-            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _STALE_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+            if time.time() - left.stat().st_mtime < _LEAST_AGE_SECONDS:
+                continue  # it may have been made just now, and not be locked yet
+            lock = _locked(left)
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder for as long as the descriptor is open here or in a child.
+
+    Raises:
+        OSError: It is locked already, gone, or another user's.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(descriptor).st_uid != os.getuid():
+            raise PermissionError(f"{folder} is another user's")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _memory_limit() -> int:

@@ -84,14 +84,22 @@ def test_ending_a_child_ends_what_it_started():
     pytest.fail("a process of the group lives on")
 
 
-def test_folders_left_behind_long_ago_are_deleted(tmp_path, monkeypatch):
+def test_folders_that_killed_processes_left_behind_are_deleted(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    long_ago, recent = tmp_path / "modelblaster-worker-old", tmp_path / "modelblaster-worker-new"
-    for folder in (long_ago, recent):
-        (folder / "cache").mkdir(parents=True)
-    os.utime(long_ago, (0, 0))
+    left = tmp_path / "modelblaster-worker-left"
+    (left / "cache").mkdir(parents=True)
+    os.utime(left, (0, 0))
     sandbox.start("timeit", ["-n1", "-r1", "pass"]).end()
-    assert [f.name for f in tmp_path.iterdir()] == [recent.name]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_of_a_living_child_is_not_deleted(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    living = sandbox.start("timeit", ["-n1", "-r1", "import time; time.sleep(60)"])
+    os.utime(living.folder, (0, 0))
+    sandbox.start("timeit", ["-n1", "-r1", "pass"]).end()
+    assert living.folder.is_dir()
+    living.end()
 
 
 def _members(group):
