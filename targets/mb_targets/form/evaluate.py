@@ -67,7 +67,7 @@ def evaluate(
         scalars: Value of each scalar parameter.
         buffers: Elements of each buffer, flat; they are not changed.
         global_size: Items of the launch by dimension.
-        local_size: Items of a group; needed for tile axes, and for group axes without an extent.
+        local_size: Items of a group; needed for tile axes.
 
     Returns:
         The elements of each written buffer: floating ones in float64, whole ones in int64.
@@ -76,7 +76,7 @@ def evaluate(
         RunError: An element outside a buffer is read or written; the message names the buffer.
     """
     with np.errstate(all="ignore"):
-        launch = _Launch(form, scalars, global_size, local_size or form.local_size)
+        launch = _Launch(form, scalars, global_size, local_size)
         run = _Run(form, buffers, launch)
         if launch.root.count:
             run.body(form.body, launch.root)
@@ -105,7 +105,8 @@ class _Launch:
         local_size: Sequence[int] | None,
     ) -> None:
         self.global_size = (*global_size, 1, 1, 1)[:3]
-        self.local_size = (*(local_size or ()), 1, 1, 1)[:3]
+        self.local_size = (*(local_size or form.local_size or ()), 1, 1, 1)[:3]
+        self.original = (*(form.local_size or self.local_size), 1, 1, 1)[:3]
         self.root = Frame(1)
         for v in form.scalars:
             self.root.values[v.name] = arithmetic.literal(scalars[v.name], v.dtype)
@@ -135,8 +136,8 @@ class _Launch:
             extent = int(run.expression(axis.extent, self.root))
         else:
             extent = self.global_size[dim]
-            if axis.level == "group":
-                extent //= self.local_size[dim]
+            if axis.level == "group" or (axis.level == "tile" and form.local_size is not None):
+                extent //= self.original[dim]
         return max(-(-extent // axis.block), 0)
 
 
