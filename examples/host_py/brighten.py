@@ -1,6 +1,7 @@
 """Brighten an image with OpenCL. The kernel stands in this file, and so does its launch.
 
     modelblaster optimize examples/host_py/brighten.py
+    PYOPENCL_CTX=intel python examples/host_py/brighten.py
 
 A variant that needs another NDRange edits the call below together with the kernel.
 """

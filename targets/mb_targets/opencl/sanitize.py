@@ -7,9 +7,11 @@ items.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from math import gcd
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mb_targets.model import Kernel, Variant
-from mb_targets.opencl import runtimes
+from mb_targets.opencl import runtimes, simulator
 from mb_targets.opencl.tokens import tokens, without_comments
 
 if TYPE_CHECKING:
@@ -101,13 +103,17 @@ def explain(log: str) -> str:
 def _simulate(program: Path, flags: Sequence[str], options: Sequence[str], folder: Path) -> bool:
     """Run the simulator in a folder; True when it ran the kernel to its end."""
     kept = [o for o in options if not o.startswith("-cl-std=")]  # it speaks 1.2; what needs more is refused
-    command = [
-        "timeout", "--foreground", "-s", "KILL", str(SECONDS),
-        str(program), *flags, "--max-errors", "1", "--max-wgsize", "4096", "--local-mem-size", str(1 << 20),
-        "--constant-mem-size", str(1 << 26), "--log", "log", "--build-options", " ".join(kept), "kernel.sim",
-    ]  # fmt: skip
+    environment = dict(os.environ)
+    if program.suffix == ".so":
+        environment |= simulator.environment(program, flags, folder)
+        command = [sys.executable, "-P", "-W", "ignore", "-m", simulator.__name__, " ".join(kept)]
+    else:
+        limits = ["--max-errors", "1", "--max-wgsize", "4096", "--local-mem-size", str(1 << 20)]
+        limits += ["--constant-mem-size", str(1 << 26), "--log", "log"]
+        command = [str(program), *flags, *limits, "--build-options", " ".join(kept), "kernel.sim"]
     done = subprocess.run(
-        command,
+        ["timeout", "--foreground", "-s", "KILL", str(SECONDS), *command],
+        env=environment,
         cwd=folder,
         check=False,
         stdin=subprocess.DEVNULL,
