@@ -147,7 +147,11 @@ def summarize(
     last = log[-1] if log else None
     if isinstance(last, events.Finished):
         result = msgspec.structs.replace(
-            result, tried=last.tried, refused=last.refused, reason=last.reason, control=last.control
+            result,
+            tried=last.tried,
+            refused=last.refused,
+            reason=last.reason + held_back(log),
+            control=last.control,
         )
         return _with_offers(result, last.offers, "faster"), Code.DONE
     if isinstance(last, events.Failed) and not cancelled:
@@ -158,6 +162,21 @@ def summarize(
         result, verdict="cancelled", tried=len(tried), refused=sum(tried.values())
     )
     return _with_offers(result, salvage.offers(request, log), "cancelled"), Code.CANCELLED
+
+
+def held_back(log: list[events.Event]) -> str:
+    """Say which checks that could not be made kept variants from being offered; empty when none did."""
+    last = log[-1]
+    if isinstance(last, events.Finished) and last.offers:
+        return ""
+    verdicts = [e.outcome.verdict for e in log if isinstance(e, events.Tried)]
+    missing = {c.name for v in verdicts if not v.refused and not v.full for c in v.checks if c.passed is None}
+    if not missing:
+        return ""
+    return (
+        f"; variants with the right values are not offered, for want of a check: {', '.join(sorted(missing))} "
+        "(modelblaster doctor says what to install)"
+    )
 
 
 def _with_offers(

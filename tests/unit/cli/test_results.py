@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import made_events as made
@@ -15,6 +16,7 @@ from rich.console import Console
 from mb_agent import events
 from mb_lsp import optimize, report, results
 from mb_lsp.problems import Code
+from mb_targets.model import Check, Level
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -46,6 +48,15 @@ def test_nothing_faster_is_a_success() -> None:
 def test_a_failure_gives_the_code_of_its_cause(cause: str, code: Code) -> None:
     failed = msgspec.convert({"type": "failed", "time": 1, "message": "no", "cause": cause}, events.Failed)
     assert summarize(failed)[1] == code
+
+
+def test_a_check_that_could_not_be_made_is_why_nothing_is_offered() -> None:
+    unchecked = made.tried("tile", 2.0)
+    checks = (Check("races", None, 0.0),)
+    verdict = replace(unchecked.outcome.verdict, level=Level.VALUES, checks=checks)
+    unchecked = msgspec.structs.replace(unchecked, outcome=replace(unchecked.outcome, verdict=verdict))
+    result, _ = summarize(made.started(), unchecked, made.finished())
+    assert "for want of a check: races" in result.reason
 
 
 def test_a_failure_shows_the_comment_that_would_answer_it() -> None:
