@@ -174,7 +174,7 @@ def held_back(log: list[events.Event]) -> str:
     if not missing:
         return ""
     return (
-        f"; variants with the right values are not offered, for want of a check: {', '.join(sorted(missing))} "
+        f"; variants with the right values are not offered for want of a check: {', '.join(sorted(missing))} "
         "(modelblaster doctor says what to install)"
     )
 
