@@ -15,7 +15,7 @@ from pathlib import Path
 from mb_agent.errors import AgentError, TimedOut, WorkerDied
 from mb_agent.measure import Contender, Pairs, Stop, clock_of, race
 from mb_agent.oracle import Case, Oracle
-from mb_agent.verify import Candidate
+from mb_agent.trial import Candidate
 from mb_agent.worker import WorkerProcess
 from mb_targets.errors import BuildError
 from mb_targets.model import Check, Device, LaunchSpec, Variant

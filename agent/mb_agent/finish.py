@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mb_agent.choose import Node
@@ -16,7 +16,8 @@ from mb_agent.inputs import Fill
 from mb_agent.loop import Found, Search
 from mb_agent.measure import Pairs, minimum_gain, narrow
 from mb_agent.record import provenance
-from mb_agent.verify import Candidate, Verifier
+from mb_agent.trial import Candidate
+from mb_agent.verify import Verifier
 from mb_targets.errors import BuildError, RunError
 from mb_targets.model import (
     Action,
@@ -46,21 +47,24 @@ OVERTIME = 0.2
 
 @dataclass(slots=True)
 class Finish:
-    """The last part of a job."""
+    """The last part of a job; ``notes`` says why something good was not offered."""
 
     search: Search
     folder: Path
     control: Speedup | None
+    notes: list[str] = field(default_factory=list)
 
     def offers(self, found: Found) -> tuple[Offer, ...]:
         """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
         ranked = [n for n in sorted(found.nodes[1:], key=_worth, reverse=True) if n.gain > NOTHING]
-        keeping = [n for n in ranked if n.variant.launch is None]
-        least = keeping[0].gain if keeping else 0.0
-        changing = [n for n in ranked if n.variant.launch is not None and n.gain > least + CHANGING]
-        made = [o for o in (self._best(changing), self._best(keeping)) if o is not None]
-        if len(made) == 2 and made[1].measurement.speedup.value >= made[0].measurement.speedup.value:
-            del made[0]  # changing the launch would buy nothing
+        kept = self._best([n for n in ranked if n.variant.launch is None])
+        least = math.log(kept.measurement.speedup.value) if kept else 0.0
+        changed = self._best(
+            [n for n in ranked if n.variant.launch is not None and n.gain > least + CHANGING]
+        )
+        made = [o for o in (changed, kept) if o is not None]
+        if changed and kept and kept.measurement.speedup.value >= changed.measurement.speedup.value:
+            made = [kept]  # changing the launch would buy nothing
         return tuple(made)
 
     def _best(self, nodes: Sequence[Node]) -> Offer | None:
@@ -73,8 +77,11 @@ class Finish:
                 tried = self._try(node)
             except (BuildError, RunError, AgentError, ValueError):
                 continue  # it does not even run in a fresh process
+            if isinstance(tried, NotApplicable):
+                self.notes.append(tried.reason)
+                return None
             if tried is not None:
-                return tried if isinstance(tried, Offer) else None
+                return tried
         return None
 
     def _try(self, node: Node) -> Offer | NotApplicable | None:
@@ -96,7 +103,7 @@ class Finish:
         if not verdict.full:
             return None
         if not measurement.faster(minimum_gain(self.control)):
-            return NotApplicable("not faster")
+            return NotApplicable("the best variant is not faster by more than the noise on this device")
         return self._offer(node.variant, verdict, measurement, pairs)
 
     def _verify(self, candidate: Candidate) -> Verdict:

@@ -22,7 +22,7 @@ from mb_agent.memory import Memory
 from mb_agent.record import provenance
 from mb_agent.report import Report
 from mb_agent.setup import Job
-from mb_agent.verify import Candidate
+from mb_agent.trial import Candidate
 from mb_targets.errors import RunError
 from mb_targets.model import Action, Level, Measurement, NotApplicable, Outcome, Speedup, Variant, Verdict
 
@@ -196,16 +196,22 @@ class Search:
             job.oracle, rival, candidate, case, job.device, RACE_TURNS, decided(WORTH_LEADING)
         )
 
-    def _accept(self, choice: Choice, candidate: Candidate, verdict: Verdict, pairs: Pairs) -> float:
+    def _accept(self, choice: Choice, candidate: Candidate, verdict: Verdict, pairs: Pairs) -> float | None:
         job = self.job
         ratio = pairs.speedup()
+        leads = ratio.low > WORTH_LEADING and pairs.event_ratio() > EVENT_LOSS
+        if leads:
+            verdict = job.verifier.probe(candidate, verdict)
+            if verdict.refused:
+                job.bench.discard(candidate)
+                return self._refuse(choice, candidate.variant, verdict)
         leader_gain = self._leader.gain if self._leader else 0.0
         gain = leader_gain + math.log(ratio.value)
         step = _scaled(ratio, math.exp(leader_gain - choice.parent.gain))
         total = pairs.measurement(job.device) if job.bench.incumbent is None else None
         node = self.add_node(candidate.variant, gain)
         self._record(choice, candidate.variant, verdict, step, total)
-        if ratio.low > WORTH_LEADING and pairs.event_ratio() > EVENT_LOSS:
+        if leads:
             job.bench.promote(candidate)
             self._leader = node
             self._idle = 0

@@ -93,8 +93,9 @@ class Optimization:
             found = search.run()
             report.progress("timing the original against itself", spending, force=True)
             noise = control(job)
-            offers = Finish(search, self.folder, noise).offers(found)
-            reason = f"{found.reason}; {memory.problem}" if memory.problem else found.reason
+            finish = Finish(search, self.folder, noise)
+            offers = finish.offers(found)
+            reason = "; ".join(filter(None, (found.reason, *finish.notes, memory.problem)))
             finished = Finished(self.now(), offers, spending.candidates, search.refused, reason, noise)
         finally:
             memory.close()

@@ -156,13 +156,16 @@ def _trusted(
     return plain, np.zeros_like(plain)
 
 
-def compare(expected: Expected, got: Values, before: Values) -> tuple[float, Mismatch | None]:
+def compare(
+    expected: Expected, got: Values, before: Values, *, finite_only: bool = False
+) -> tuple[float, Mismatch | None]:
     """Compare one output: the largest error in units of the bound, and where it is beyond it.
 
     Args:
         expected: What the original gave and how far off one may be.
         got: The candidate's values.
         before: What the buffer held before the candidate ran.
+        finite_only: Look only where the original's result is a finite number.
     """
     if got.dtype != expected.original.dtype or got.size != expected.original.size:
         return float("inf"), Mismatch(-1, f"{got.dtype} x {got.size}", f"{expected.original.size}")
@@ -174,11 +177,13 @@ def compare(expected: Expected, got: Values, before: Values) -> tuple[float, Mis
     if expected.truth is None or expected.bound is None:
         wrong = _first(expected.written & ~_same(got, expected.original))
         return (0.0, None) if wrong is None else (float("inf"), _at(expected, got, wrong))
-    plain = _view(expected.argument, got, expected.written)
-    unlike = _first(_pattern(plain) != _pattern(expected.truth))
-    if unlike is not None:
-        return float("inf"), _at(expected, got, unlike)
-    error = _distance(plain, expected.truth)
+    plain, truth = _view(expected.argument, got, expected.written), expected.truth
+    if not (np.isfinite(plain).all() and np.isfinite(truth).all()):
+        unlike = _pattern(plain) != _pattern(truth)
+        where = _first(unlike & np.isfinite(truth) if finite_only else unlike)
+        if where is not None:
+            return float("inf"), _at(expected, got, where)
+    error = _distance(plain, truth)
     if not error.size:
         return 0.0, None
     share = error / expected.bound

@@ -182,3 +182,20 @@ def test_a_reference_that_is_far_off_is_not_believed():
     x = rows(13, (40, 100))
     expected = expectation(sequential, x, x.astype(np.float64).sum(axis=1) + 1.0)
     assert verdict(expected, blocked(x))[1] is None
+
+
+def test_where_the_original_gives_no_number_another_result_may_be_let_pass():
+    x = rows(14, 100)
+    x[3] = np.nan
+    got = np.where(np.isnan(x), np.float32(-np.inf), x)
+    expected = expectation(np.copy, x)
+    assert verdict(expected, got)[1].index == 3
+    assert compare(expected, got, np.zeros_like(got), finite_only=True)[1] is None
+
+
+def test_where_the_original_gives_a_number_an_infinity_never_passes():
+    x = rows(14, 100)
+    x[3] = np.nan
+    got = x.copy()
+    got[5] = np.inf
+    assert compare(expectation(np.copy, x), got, np.zeros_like(got), finite_only=True)[1].index == 5
