@@ -86,10 +86,11 @@ def hint(name: str, standing: Standing) -> str:
 def outcome_words(job: Job) -> str:
     """Say how a job ended, in one sentence for a person."""
     log, name = job.log, job.name
-    if isinstance(log.end, Failed):
+    if isinstance(log.end, Failed) and not log.offers:
         return f"`{name}` was not optimized: {log.end.message}"
     if log.offers:
-        how = "cancelled; the best so far was kept: " if job.cancelled and log.end is None else ""
+        cut = log.end.message if isinstance(log.end, Failed) else "" if log.end else "cancelled"
+        how = f"{cut}; the best so far was kept: " if cut else ""
         best = log.offers[0].measurement
         clock = "device time" if best.clock == "event" else "CPU time"
         return (

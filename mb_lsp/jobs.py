@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mb_agent import events
-from mb_agent.events import Failed, Progress, Queued
+from mb_agent.events import Failed, Finished, Progress, Queued
 from mb_lsp import processes, shelf
 from mb_lsp.editor import Editor, Reporter
 from mb_lsp.shelf import Job
@@ -179,8 +179,7 @@ class Jobs:
             else:
                 self._remove(job)
         for older in self.of(job.uri, job):
-            # A search that came to nothing is of no use beside a newer one of the same text.
-            if older.id < job.id and older.identity == job.identity and not older.log.offers:
+            if older.id < job.id and older.identity == job.identity and _outdone(older, job):
                 self._remove(older)
         self._ended(job)
 
@@ -224,6 +223,13 @@ class Jobs:
             if isinstance(event, Progress | Queued):
                 reporter.report(*progress_words(job))
                 self._changed(job)
+
+
+def _outdone(older: Job, newer: Job) -> bool:
+    """Tell whether an older job of the same text is of no use any more: it came to nothing."""
+    if older.running or older.log.offers:
+        return False
+    return older.phase == "failed" or isinstance(newer.log.end, Finished)
 
 
 def progress_words(job: Job) -> tuple[int, str]:

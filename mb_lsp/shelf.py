@@ -177,8 +177,10 @@ class Job:
 
 
 def new_id(name: str) -> str:
-    """Choose a job's id: when, what, and a number that makes it the only one."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{name[:40]}-{os.urandom(3).hex()}"
+    """Choose a job's id: when, to the microsecond, what, and a number that makes it the only one."""
+    now = time.time_ns()
+    second = time.strftime("%Y%m%d-%H%M%S", time.localtime(now // 10**9))
+    return f"{second}-{now // 1000 % 10**6:06d}-{name[:40]}-{os.urandom(3).hex()}"
 
 
 def load(jobs: Path) -> Iterable[Job]:

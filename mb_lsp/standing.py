@@ -67,9 +67,8 @@ def _identity(target: str, source: str, name: str) -> str:
 
 
 def _kind(job: Job) -> Kind:
-    match job.phase:
-        case "failed":
-            return "failed"
-        case "interrupted":
-            return "interrupted"
-    return "ready" if job.log.offers else "nothing"
+    if job.phase == "interrupted":
+        return "interrupted"
+    if job.log.offers:
+        return "ready"
+    return "failed" if job.phase == "failed" else "nothing"

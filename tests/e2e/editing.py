@@ -14,7 +14,7 @@ from pytest_lsp import LanguageClient
 
 from mb_lsp.lines import Lines
 
-WAIT_SECONDS = 240.0
+WAIT_SECONDS = 60.0
 
 
 def vscode() -> t.ClientCapabilities:
@@ -183,9 +183,13 @@ class Window:
         answer = await self.pick(await self.action(uri, line, "Optimize this kernel"))
         return str(answer["job"])
 
-    async def said(self, words: str) -> str:
+    async def said(self, words: str, seconds: float = WAIT_SECONDS) -> str:
         """Wait for a message to the user that holds these words."""
-        return await until(lambda: next((m.message for m in self.client.messages if words in m.message), ""))
+
+        def found() -> str:
+            return next((m.message for m in self.client.messages if words in m.message), "")
+
+        return str(await until(found, seconds))
 
 
 async def until(condition: Callable[[], Any], seconds: float = WAIT_SECONDS) -> Any:

@@ -230,6 +230,15 @@ async def test_a_discarded_result_is_gone(window: Window) -> None:
     assert not list((window.folder.parent / "data" / "jobs").glob(job))
 
 
+async def test_trying_again_replaces_a_failure(window: Window) -> None:
+    uri = window.open("twice.cl", text("twice", "crash"))
+    first = await window.optimize(uri, 3)
+    await window.said("`twice` was not optimized")
+    second = await window.optimize(uri, 3)
+    jobs = window.folder.parent / "data" / "jobs"
+    await until(lambda: (jobs / second).exists() and not (jobs / first).exists())
+
+
 async def test_a_question_is_answered_by_a_quick_fix(window: Window) -> None:
     uri = window.open("ask.cl", text("ask", "wrong"))
     await window.optimize(uri, 3)

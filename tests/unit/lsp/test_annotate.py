@@ -112,6 +112,12 @@ def test_a_search_cut_short_offers_what_was_verified(tmp_path: Path) -> None:
     assert [o.measurement.speedup.value for o in found.log.offers] == [1.5]
 
 
+def test_a_search_that_failed_late_keeps_what_was_verified(tmp_path: Path) -> None:
+    found = job(tmp_path, made_events.tried("a", 1.5), events.Failed(1.0, "the device is gone"))
+    assert standing(made_events.KERNEL, [found]).kind == "ready"
+    assert annotate.outcome_words(found).startswith("the device is gone; the best so far was kept: `twice`")
+
+
 def test_a_gain_too_small_to_claim_is_not_offered(tmp_path: Path) -> None:
     assert job(tmp_path, made_events.tried("a", 1.02)).log.offers == ()
 
