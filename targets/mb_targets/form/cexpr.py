@@ -109,7 +109,10 @@ class Expressions:
             case "subscript_expression":
                 base = self.pointer(child(node, "argument"))
                 if base is None:
-                    raise Unliftable(f"indexes what is no pointer: {self._short(node)}")
+                    name = self.text(child(node, "argument"))
+                    raise Unliftable(
+                        f"indexes {name}, which is neither a parameter nor declared in the kernel"
+                    )
                 base = self._row(base, node)
             case "pointer_expression" if self.text(child(node, "operator")) == "*":
                 found = self.pointer(child(node, "argument"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
@@ -88,8 +88,22 @@ def _lift(work: Work, dialect: Dialect) -> Form:
     sizes = local_size(work.launch)
     if work.required:
         sizes = tuple(_value(t, dialect, numbers) for t in work.required)
+    dialect = replace(dialect, types=_with_typedefs(expanded.text, root, dialect.types))
     reader = Reader(expanded.text, root, dialect, numbers, sizes, work.single)
     return _Assembly(work, reader.function(work.name), sizes).form()
+
+
+def _with_typedefs(source: str, root: Node, types: Mapping[str, Dtype]) -> Mapping[str, Dtype]:
+    """Add the names that a source gives to types which are known."""
+    known = dict(types)
+    for node in root.named_children:
+        if node.type == "type_definition":
+            of = child(node, "type")
+            dtype = known.get(" ".join(source[of.start_byte : of.end_byte].split()))
+            for name in node.children_by_field_name("declarator"):
+                if dtype is not None and name.type in {"type_identifier", "primitive_type"}:
+                    known[source[name.start_byte : name.end_byte]] = dtype
+    return known
 
 
 def _value(text: str, dialect: Dialect, numbers: Mapping[str, str]) -> int:

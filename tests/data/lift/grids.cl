@@ -68,3 +68,22 @@ __kernel void flat_transpose(__global const float *a, __global float *o, int w, 
         o[x * h + y] = a[gid];
     }
 }
+
+#define LOOP(v, n) for (int v = 0; v < (n); ++v)
+#define MAXF(a, b) ((a) > (b) ? (a) : (b))
+
+// mb: global=(w,h) w=40 h=20 a=f32[w*h] o=out f32[w*h]
+__kernel void dilate(__global const float *a, __global float *o, int w, int h)
+{
+    const int x = get_global_id(0), y = get_global_id(1);
+    const int id = y * w + x;
+    if (x >= w || y >= h)
+        return;
+    if (x == 0 || y == 0 || x == w - 1 || y == h - 1) {
+        o[id] = a[id];
+        return;
+    }
+    float m = a[id];
+    LOOP(dy, 3) LOOP(dx, 3) m = MAXF(m, a[(y + dy - 1) * w + x + dx - 1]);
+    o[id] = m;
+}

@@ -122,3 +122,19 @@ __kernel void chained(__global const float *a, __global float *o)
     y += 1, x *= 2;
     o[i] = select(x, y, x > 0.0f) + mad(x, y, 1.0f);
 }
+
+typedef float real;
+typedef unsigned int index_t;
+
+// mb: global=(n,) n=100 a=f32[n] o=out f32[n]
+kernel void typedefs(global const real *restrict a, global real *restrict o, const index_t n)
+{
+    const index_t i = get_global_id(0);
+    if (i >= n)
+        return;
+    real v = a[i];
+#pragma unroll
+    for (index_t k = 0u; k < 4u; k++)
+        v = v * 0.5f + 1.f;
+    o[i] = v;
+}

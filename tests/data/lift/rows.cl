@@ -88,3 +88,29 @@ __kernel void skipping(__global const float *a, __global float *o, int rows, int
     }
     o[r] = s * p;
 }
+
+// mb: global=(rows,) rows=70 cols=130 a=f32[rows*cols] o=out i32[rows]
+__kernel void argmax(__global const float *a, __global int *o, int cols)
+{
+    int r = get_global_id(0), best = 0;
+    float top = a[r * cols];
+    for (int c = 1; c < cols; c++)
+        if (a[r * cols + c] > top) {
+            top = a[r * cols + c];
+            best = c;
+        }
+    o[r] = best;
+}
+
+// mb: global=(rows,) rows=70 cols=130 a=f32[rows*cols] o=out f32[rows]
+__kernel void online_log_sum(__global const float *a, __global float *o, int cols)
+{
+    int r = get_global_id(0);
+    float m = -INFINITY, s = 0;
+    for (int c = 0; c < cols; c++) {
+        float x = a[r * cols + c], next = fmax(m, x);
+        s = s * exp(m - next) + exp(x - next);
+        m = next;
+    }
+    o[r] = m + log(s);
+}
