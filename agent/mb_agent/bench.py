@@ -45,6 +45,7 @@ class Bench:
         self.incumbent: Candidate | None = None
         self._start = partial(start, target, device)
         self._started: list[WorkerProcess] = []
+        self._closed = False
         self._clock = clock
         self.baseline = self._new()
         self._free = [self._new(), self._new()]
@@ -137,7 +138,8 @@ class Bench:
         return race(first, second, case.shared(0), clock_of(device), turns, stop)
 
     def close(self) -> None:
-        """Kill every process at once; may be called from any thread."""
+        """Kill every process at once, for good; may be called from any thread."""
+        self._closed = True
         for side in tuple(self._started):
             side.kill()
 
@@ -148,6 +150,8 @@ class Bench:
 
     def _side(self) -> WorkerProcess:
         """Give a free process, started again where the last candidate ended it."""
+        if self._closed:
+            raise AgentError("the job was stopped")
         side = self._free[0]
         if side.pid is None:
             side.restart()
