@@ -150,7 +150,7 @@ class _Walker(Values):
         down = "--" in text or "-=" in text or ">>" in text or "/=" in text
         atom = self.atom()
         step = _STEP.search(text)
-        if step and not down:
+        if step and not down and start is not None and start.constant is not None:
             self.steps[atom] = int(step[1])
         self.bounds[atom] = Bound(poly.number(0), start) if down else Bound(start or poly.number(0), None)
         self.names[counter] = poly.name(atom)

@@ -28,8 +28,9 @@ _SMALL = (
     (re.compile(r"(?i)window|ksize|kernel|filter|taps|ntaps|^[kf][hwsxy]$"), 3),
 )
 _OTHER = 64
+_LONG = 32
 _GROUPS = {1: (64,), 2: (16, 4), 3: (16, 4, 1)}
-_PROBES = ((61, 1), (7, 3), (1009, 5))
+_PROBES = ((61, 1), (7, 3), (1009, 5), (100_003, 7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,18 @@ def _from_arrays(kernel: Kernel, dims: int) -> tuple[int, ...]:
             shape = [int(expression.evaluate(s, {})) for s in re.findall(r"\[([^\]]+)\]", match[1])]
         except ExpressionError:
             continue
-        if dims == 1 and len(shape) == 1 and 1 < shape[0] <= 1024:
-            return (shape[0],)
-        side = min(shape) if len(shape) == 2 else round(shape[0] ** 0.5)
+        if dims == 1 and len(shape) == 1 and 1 < shape[0] <= 1028:
+            return (_without_halo(shape[0]),)
+        side = _without_halo(min(shape) if len(shape) == 2 else round(shape[0] ** 0.5))
         if dims == 2 and 1 < side <= 32 and (len(shape) == 2 or side * side == shape[0]):
             return (side, side)
     return ()
+
+
+def _without_halo(length: int) -> int:
+    """A local array a little longer than a power of two holds a group of that size and its neighbours."""
+    power = 1 << (length.bit_length() - 1)
+    return power if length - power <= 4 < power else length
 
 
 def _global(
@@ -151,7 +158,7 @@ def _fresh(kernel: Kernel, word: str, d: int, dims: int) -> str:
 
 
 def _row_length(found: Walk, item: str) -> str:
-    """Name the scalar that is the stride of the rows in which an id is the column."""
+    """Give the stride of the rows in which an id is the column: a scalar's name, or a number."""
     for access in found.accesses:
         terms = dict(access.index.terms) if access.index else {}
         if terms.get((item,)) != 1:
@@ -160,6 +167,8 @@ def _row_length(found: Walk, item: str) -> str:
             scalars = [f for f in product if not f.startswith("%")]
             if n == 1 and len(product) == 2 and len(scalars) == 1 and scalars[0][0] != "@":
                 return scalars[0] if not re.fullmatch(r"[GLW][0-2]", scalars[0]) else ""
+            if n >= _LONG and len(product) == 1 and not scalars:
+                return str(n)
     return ""
 
 
@@ -322,7 +331,8 @@ def _symbols(context: _Context, guess: Fragment, own: list[str]) -> dict[str, Sy
 
 def _degree(context: _Context) -> int:
     """Count the sizes that a launch's work is the product of."""
-    return len(context.sizes) + any(limit.names for limit in context.found.loops)
+    long = any(limit.names or (limit.constant or 0) >= _LONG for limit in context.found.loops)
+    return len(context.sizes) + long
 
 
 def _is_float(kernel: Kernel, parameter: Parameter) -> bool:

@@ -100,11 +100,11 @@ class Values:
         sign = self.text(node.child_by_field_name("operator"))
         left_node, right_node = node.child_by_field_name("left"), node.child_by_field_name("right")
         left = self.value(left_node, note)
-        bounds, known = dict(self.bounds), len(self.sums)
+        names, bounds, known = dict(self.names), dict(self.bounds), len(self.sums)
         if sign == "&&" and left_node:
             self.assume(left_node, holds=True)
         right = self.value(right_node, note)
-        self.bounds = bounds
+        self.names, self.bounds = names, bounds
         del self.sums[known:]
         if isinstance(left, Pointer) or isinstance(right, Pointer):
             return moved(left, right, sign)
