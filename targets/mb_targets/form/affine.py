@@ -153,6 +153,11 @@ def split(e: Expr, name: str) -> tuple[Expr, Expr] | None:
     return _build(scaled, p.atoms, e.dtype), _build(rest, p.atoms, e.dtype)
 
 
+def rebuilt(terms: Mapping[Monomial, int], atoms: Mapping[str, Expr]) -> Expr:
+    """Write some terms of a polynomial as an expression."""
+    return _build({m: c for m, c in terms.items() if c}, atoms, "i32")
+
+
 def coefficient(e: Expr, name: str) -> Expr | None:
     """Give what ``name`` is multiplied by; None when the expression is not affine in it."""
     parts = split(e, name)

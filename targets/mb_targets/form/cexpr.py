@@ -8,10 +8,10 @@ from typing import cast, get_args
 
 from tree_sitter import Node
 
-from mb_targets.form.affine import constant, polynomial, simplify, substitute
+from mb_targets.form.affine import constant, simplify, substitute
 from mb_targets.form.cnodes import child
-from mb_targets.form.conversions import arithmetic, convert, number, truth
-from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, LOCAL_SIZE, Dialect, Unliftable, identifier
+from mb_targets.form.conversions import arithmetic, as_global, convert, number, truth
+from mb_targets.form.dialect import LOCAL_SIZE, Dialect, Unliftable
 from mb_targets.form.dtypes import common, is_integer, promote
 from mb_targets.form.functions import arity, result
 from mb_targets.form.nest import Call, Const, Expr, Load, Op, Operator, Select
@@ -185,22 +185,7 @@ class Expressions:
         return offset if constant(index) == 0 else self._sum("+", offset, index)
 
     def _sum(self, op: Operator, a: Expr, b: Expr) -> Expr:
-        return self._as_global(arithmetic(op, a, b))
-
-    def _as_global(self, e: Expr) -> Expr:
-        """Recognise ``group * size + local`` as the global id."""
-        if not (isinstance(e, Op) and e.op == "+" and is_integer(e.dtype)):
-            return e
-        terms = polynomial(e).terms
-        if len(terms) != 2:
-            return e
-        for k, size in enumerate(self._local_size):
-            group, local, symbol = f"{GROUP}{k}", f"{LOCAL}{k}", f"{LOCAL_SIZE}{k}"
-            if terms.get((local,)) == 1 and (
-                terms.get((group, symbol)) == 1 or (size is not None and terms.get((group,)) == size)
-            ):
-                return identifier(GLOBAL, k, e.dtype)
-        return e
+        return as_global(arithmetic(op, a, b), self._local_size)
 
     def _number_literal(self, node: Node) -> Expr:
         return number(self.text(node), self._single)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from mb_targets.form.dialect import Unliftable
+from mb_targets.form.affine import polynomial
+from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, LOCAL_SIZE, Unliftable, identifier
 from mb_targets.form.dtypes import common, is_integer, promote
 from mb_targets.form.nest import Cast, Const, Expr, Op, Operator
 from mb_targets.model import Dtype
@@ -56,6 +58,39 @@ def arithmetic(op: Operator, a: Expr, b: Expr) -> Expr:
             raise Unliftable(f"applies {op} to floating values")
         a, b = convert(a, dtype), convert(b, dtype)
     return Op(op, (a, b), "i32" if op in _COMPARISONS else dtype)
+
+
+def as_global(e: Expr, local_size: Sequence[int | None]) -> Expr:
+    """Recognise ``group * size + local`` in a sum as the global id."""
+    if not (isinstance(e, Op) and e.op == "+" and is_integer(e.dtype)):
+        return e
+    addends = list(_addends(e))
+    for k, size in enumerate(local_size):
+        places = [n for n, x in enumerate(addends) if _is_term(x, {(f"{LOCAL}{k}",): 1})]
+        group: dict[tuple[str, ...], int] = {(f"{GROUP}{k}", f"{LOCAL_SIZE}{k}"): 1}
+        starts = [n for n, x in enumerate(addends) if _is_term(x, group)]
+        if size is not None:
+            starts += [n for n, x in enumerate(addends) if _is_term(x, {(f"{GROUP}{k}",): size})]
+        if places and starts:
+            addends[starts[0]] = identifier(GLOBAL, k, e.dtype)
+            del addends[places[0]]
+            total = addends[0]
+            for x in addends[1:]:
+                total = arithmetic("+", total, x)
+            return as_global(total, local_size)
+    return e
+
+
+def _addends(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Op) and e.op == "+":
+        for a in e.args:
+            yield from _addends(a)
+    else:
+        yield e
+
+
+def _is_term(e: Expr, terms: Mapping[tuple[str, ...], int]) -> bool:
+    return polynomial(e).terms == terms
 
 
 def truth(e: Expr) -> Expr:

@@ -15,6 +15,7 @@ from mb_targets.form.cexpr import Expressions
 from mb_targets.form.cfunction import Function, Reader
 from mb_targets.form.cnodes import child
 from mb_targets.form.conversions import arithmetic, convert
+from mb_targets.form.copies import merged_slices, without_copies
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.fission import without_items
@@ -140,7 +141,7 @@ class _Assembly:
 
     def form(self) -> Form:
         """Resolve the ids, take guards off, and name everything."""
-        body = canonical(self._function.body)
+        body = self._without_tiles(canonical(self._function.body))
         grouped = {k for k in range(3) if _mentions(body, {f"{LOCAL}{k}", f"{GROUP}{k}"})}
         if any(isinstance(s, Array | Barrier) for s in statements(body)):
             grouped |= {0}
@@ -164,6 +165,13 @@ class _Assembly:
         self._refuse_leftovers(body)
         size = tuple(n or 1 for n in self._sizes) if needs_size else None
         return Form(self._work.name, tuple(self._buffers(body)), self._scalars, axes, body, size)
+
+    def _without_tiles(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Take local memory out where it only holds copies."""
+        if not any(isinstance(s, Array) for s in statements(body)):
+            return body
+        items = without_copies(self._with_sizes(body), self._sizes)
+        return body if items is None else canonical(merged_slices(items, self._extents.multiples()))
 
     def _with_counts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Put in how many items there are, where the launch tells: a variant may launch others."""
@@ -299,7 +307,9 @@ def _narrowest(body: tuple[Stmt, ...], kind: str) -> Dtype:
             own.append(e.dtype)
         elif isinstance(e, Cast) and isinstance(e.value, Var) and e.value.name == kind:
             cast.append(e.dtype)
-    return cast[0] if len(cast) == len(own) and len(set(cast)) == 1 else "u64"
+    if len(cast) == len(own) and len(set(cast)) == 1:
+        return cast[0]
+    return own[0] if len(set(own)) == 1 else "u64"
 
 
 def _renamed(body: tuple[Stmt, ...], names: Mapping[str, Var]) -> tuple[Stmt, ...]:

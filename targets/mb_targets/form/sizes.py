@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import lcm
 
 from mb_targets.expression import Binary, Expression, ExpressionError, Extreme, Name, Number, parse
 from mb_targets.form.affine import constant, equal, simplify, substitute
@@ -74,6 +75,23 @@ class Extents:
         if total is None:
             return None
         return self._over_scalars(simplify(arithmetic("/", simplify(total), Const(size, "i32"))))
+
+    def multiples(self) -> dict[str, int]:
+        """Give what each whole scalar is a multiple of, by the launch: work groups are whole, too."""
+        found: dict[str, int] = {}
+        for a in self.launch.arguments if self.launch is not None else ():
+            symbol = expression(a.extent) if a.role == "scalar" else None
+            if isinstance(symbol, Var):
+                found[a.name] = self._multiple(symbol.name)
+        return found
+
+    def _multiple(self, symbol: str) -> int:
+        assert self.launch is not None
+        known = next((s.multiple for s in self.launch.symbols if s.name == symbol), 1)
+        for size, local in zip(self.launch.global_size, local_size(self.launch), strict=False):
+            if expression(size) == Var(symbol, "i32") and local is not None:
+                known = lcm(known, local)
+        return known
 
     def _over_scalars(self, e: Expr | None) -> Expr | None:
         if e is None or self.launch is None:

@@ -249,3 +249,18 @@ def test_a_running_sum_computes_what_numpy_does() -> None:
     form = named("tests/data/lift/rows.cl", "running_sum")
     got = evaluate(form, {"rows": 20, "cols": 30}, {"a": ROWS, "o": ROWS * 0}, (20,))["o"]
     np.testing.assert_allclose(got.reshape(20, 30), np.cumsum(ROWS.astype(np.float64), axis=1))
+
+
+def test_a_tiled_matmul_lifts_to_the_plain_one() -> None:
+    tiled = named("tests/data/lift/tiles.cl", "tiled_matmul")
+    assert tiled.local_size is None
+    assert [a.level for a in tiled.axes] == ["item", "item"]
+    _, loop, _ = tiled.body
+    assert isinstance(loop, Loop)
+    assert [type(s) for s in loop.body] == [Accumulate]
+    assert loop.stop == N
+
+
+def test_a_staged_transposition_lifts_to_one_move() -> None:
+    form = named("tests/data/lift/tiles.cl", "tiled_transpose")
+    assert [type(s) for s in form.body] == [Store]

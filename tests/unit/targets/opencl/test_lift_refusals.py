@@ -131,25 +131,27 @@ def test_a_barrier_behind_a_branch_of_some_items_does_not_lift() -> None:
     assert "barrier that some work items do not reach" in refusal(source % STEPS)
 
 
-def test_a_tiled_matmul_says_that_local_memory_is_not_understood() -> None:
-    found = refusal(
-        """// mb: global=(n,n) local=(16,16) n=64 A=f32[n*n] B=f32[n*n] C=out f32[n*n]
-        __kernel void k(__global const float *A, __global const float *B, __global float *C, int n)
+def test_a_tile_that_is_read_at_unknown_places_does_not_lift() -> None:
+    body = "float s = t[(l + n) % 64]; o[i] = s; t[l] = s; barrier(CLK_LOCAL_MEM_FENCE); o[i] += t[63 - l];"
+    assert refusal(TREE.format(body=body))
+
+
+def test_a_tile_without_its_barrier_does_not_lift() -> None:
+    source = """// mb: global=(m,) local=(32,) m=64 n=96 n%32 A=f32[m*n] x=f32[n] y=out f32[m]
+        __kernel void k(__global const float *A, __global const float *x, __global float *y, int n)
         {
-            __local float a[16][16], b[16][16];
-            int x = get_local_id(0), y = get_local_id(1), c = get_global_id(0), r = get_global_id(1);
+            __local float xs[32];
+            int l = get_local_id(0), r = get_global_id(0);
             float s = 0;
-            for (int t = 0; t < n; t += 16) {
-                a[y][x] = A[r * n + t + x];
-                b[y][x] = B[(t + y) * n + c];
+            for (int t = 0; t < n; t += 32) {
+                xs[l] = x[t + l];
                 barrier(CLK_LOCAL_MEM_FENCE);
-                for (int i = 0; i < 16; i++) s += a[y][i] * b[i][x];
-                barrier(CLK_LOCAL_MEM_FENCE);
+                for (int k = 0; k < 32; k++)
+                    s += A[r * n + t + k] * xs[k];
             }
-            C[r * n + c] = s;
+            y[r] = s;
         }"""
-    )
-    assert "local memory" in found
+    assert refusal(source)
 
 
 def test_an_unknown_work_group_size_is_asked_for() -> None:
