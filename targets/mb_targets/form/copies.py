@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mb_targets.form.affine import constant, depends, equal, polynomial, rebuilt, simplify, substitute
+from mb_targets.form.affine import depends, equal, polynomial, rebuilt, simplify
 from mb_targets.form.conversions import arithmetic, as_global, convert
 from mb_targets.form.dependence import inline_indices
 from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, Unliftable
@@ -20,7 +20,6 @@ from mb_targets.form.nest import (
     Barrier,
     Const,
     Expr,
-    If,
     Let,
     Load,
     Loop,
@@ -65,12 +64,15 @@ def without_copies(body: Body, sizes: Sequence[int | None]) -> Body | None:
     if not arrays or any(s is None for s in sizes):
         return None
     written = {s.buffer for s in statements(body) if isinstance(s, Store)} - arrays
-    finder = _Finder(arrays, written, [s or 1 for s in sizes])
+    own = {s.name for s in statements(body) if isinstance(s, Assign | Accumulate | Let)}
+    finder = _Finder(arrays, written, own, [s or 1 for s in sizes])
     try:
         found = finder.block(body, False)
     except Unliftable:
         return None
-    if finder.seen != arrays:
+    left = {s.buffer for s in statements(found) if isinstance(s, Store)}
+    left |= {x.buffer for s in found for x in _loads(s)}
+    if finder.seen != arrays or left & arrays:
         return None
     for swap in (False, True):
         items = _by_items(found, [s or 1 for s in sizes], swap)
@@ -82,8 +84,9 @@ def without_copies(body: Body, sizes: Sequence[int | None]) -> Body | None:
 class _Finder:
     """Walks blocks, and replaces reads of arrays by what was stored there."""
 
-    def __init__(self, arrays: set[str], written: set[str], sizes: list[int]) -> None:
+    def __init__(self, arrays: set[str], written: set[str], own: set[str], sizes: list[int]) -> None:
         self._arrays = arrays
+        self._own = own
         self._written = written
         self._sizes = sizes
         self.seen: set[str] = set()
@@ -94,7 +97,6 @@ class _Finder:
         ready: dict[str, Copy] = {}
         out: list[Stmt] = []
         read_since = False
-        changed = {s.name for s in statements(body) if isinstance(s, Assign | Accumulate | Let)}
         for s in body:
             match s:
                 case Array():
@@ -106,7 +108,7 @@ class _Finder:
                 case Store(buffer=b) if b in self._arrays:
                     if read_since or b in self.seen:
                         raise Unliftable("stores to a tile that may still be read")
-                    waiting[b] = self._copy(s, changed)
+                    waiting[b] = self._copy(s)
                     self.seen.add(b)
                     continue
                 case _:
@@ -116,6 +118,10 @@ class _Finder:
             if inner:
                 if reads & set(ready) or not isinstance(s, Loop):
                     raise Unliftable("reads a tile across barriers")
+                if any(
+                    isinstance(x, Var) and x.name.startswith("@") for e in expressions(s) for x in walk(e)
+                ):
+                    raise Unliftable("has a barrier in a loop that work items run differently often")
                 out.append(replace(s, body=self.block(s.body, True)))
                 continue
             if reads - set(ready):
@@ -126,12 +132,12 @@ class _Finder:
             raise Unliftable("has no barrier after the last read of a tile")
         return tuple(out)
 
-    def _copy(self, s: Store, changed: set[str]) -> Copy:
+    def _copy(self, s: Store) -> Copy:
         value = s.value
         if any(x.buffer in self._written | self._arrays for x in walk(value) if isinstance(x, Load)):
             raise Unliftable("changes what a tile was loaded from")
-        if depends(value, changed):
-            raise Unliftable("stores what changes to a tile")
+        if depends(value, self._own):
+            raise Unliftable("stores a value of each work item's own to a tile")
         terms = dict(polynomial(s.index).terms)
         used = [k for k in range(3) if depends(value, {f"{LOCAL}{k}", f"{GLOBAL}{k}"}) and self._sizes[k] > 1]
         steps = {k: terms.pop((f"{LOCAL}{k}",), 0) for k in range(3)}
@@ -216,48 +222,3 @@ def _by_items(body: Body, sizes: list[int], swap: bool) -> Body:
 def _mentions_groups(body: Body) -> bool:
     names = {f"{kind}{k}" for kind in (LOCAL, GROUP) for k in range(3)}
     return any(depends(e, names) for s in statements(body) for e in expressions(s))
-
-
-def merged_slices(body: Body, width_of: Mapping[str, int]) -> Body:
-    """Write a loop over slices around a loop within the slice as one loop.
-
-    Args:
-        body: Statements.
-        width_of: What each scalar is a multiple of.
-    """
-    out: list[Stmt] = []
-    for s in body:
-        match s:
-            case Loop(body=(Loop() as inner,)):
-                out.append(_merged(s, inner, width_of) or replace(s, body=merged_slices(s.body, width_of)))
-            case Loop(body=b):
-                out.append(replace(s, body=merged_slices(b, width_of)))
-            case If(condition=c, then=t, otherwise=o):
-                out.append(If(c, merged_slices(t, width_of), merged_slices(o, width_of)))
-            case _:
-                out.append(s)
-    return tuple(out)
-
-
-def _merged(outer: Loop, inner: Loop, width_of: Mapping[str, int]) -> Loop | None:
-    width = constant(outer.step)
-    if (
-        width is None
-        or constant(inner.start) != 0
-        or constant(inner.stop) != width
-        or constant(inner.step) != 1
-    ):
-        return None
-    place = arithmetic("-", Var(inner.name, inner.dtype), Var(outer.name, outer.dtype))
-    values: dict[str, Expr] = {inner.name: place}
-    body = tuple(map_expressions(s, lambda e: simplify(substitute(e, values))) for s in inner.body)
-    if any(depends(e, {outer.name}) for s in statements(body) for e in expressions(s)):
-        return None
-    length = simplify(arithmetic("-", outer.stop, outer.start))
-    known = constant(length)
-    whole = known is not None and known % width == 0
-    if isinstance(length, Var):
-        whole = width_of.get(length.name, 1) % width == 0
-    if not whole:
-        return None
-    return Loop(inner.name, inner.dtype, outer.start, outer.stop, Const(1, inner.dtype), body)

@@ -10,15 +10,16 @@ from tree_sitter import Node
 
 from mb_targets.form import macros
 from mb_targets.form.affine import depends, simplify, substitute
-from mb_targets.form.canonical import canonical, conjuncts
+from mb_targets.form.canonical import canonical
 from mb_targets.form.cexpr import Expressions
 from mb_targets.form.cfunction import Function, Reader
 from mb_targets.form.cnodes import child
-from mb_targets.form.conversions import arithmetic, convert
-from mb_targets.form.copies import merged_slices, without_copies
+from mb_targets.form.conversions import convert
+from mb_targets.form.copies import without_copies
 from mb_targets.form.dialect import GLOBAL, GROUP, GROUPS, LOCAL, LOCAL_SIZE, Dialect, Unliftable
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.fission import without_items
+from mb_targets.form.guards import sunk, take_guards
 from mb_targets.form.nest import (
     Array,
     Axis,
@@ -30,10 +31,8 @@ from mb_targets.form.nest import (
     DoesNotLift,
     Expr,
     Form,
-    If,
     Let,
     Loop,
-    Op,
     Stmt,
     Store,
     Var,
@@ -46,6 +45,7 @@ from mb_targets.form.nest import (
 )
 from mb_targets.form.scope import Scopes
 from mb_targets.form.sizes import Extents, local_size
+from mb_targets.form.slices import merged_slices
 from mb_targets.model import Dtype, LaunchSpec
 
 _NAMES = "xyz"
@@ -154,7 +154,7 @@ class _Assembly:
         for k in sorted(grouped):
             item = Var(self._name(f"{LOCAL}{k}", "lid"), "i32")
             body = canonical(without_items(body, k, self._size(k), item, self._taken, self._extents.items(k)))
-        body, guards = take_guards(body, {v.name for v in self._scalars})
+        body, guards = take_guards(sunk(body, self._names()), self._names())
         axes = tuple(
             self._axis(body, k, k in grouped, guards)
             for k in range(3)
@@ -171,7 +171,12 @@ class _Assembly:
         if not any(isinstance(s, Array) for s in statements(body)):
             return body
         items = without_copies(self._with_sizes(body), self._sizes)
-        return body if items is None else canonical(merged_slices(items, self._extents.multiples()))
+        if items is None:
+            return body
+        return canonical(merged_slices(sunk(items, self._names()), self._extents.multiples()))
+
+    def _names(self) -> set[str]:
+        return {v.name for v in self._scalars}
 
     def _with_counts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Put in how many items there are, where the launch tells: a variant may launch others."""
@@ -252,50 +257,6 @@ class _Assembly:
 
 def _mentions(body: tuple[Stmt, ...], names: set[str]) -> bool:
     return any(depends(e, names) for s in statements(body) for e in expressions(s))
-
-
-def take_guards(body: tuple[Stmt, ...], scalars: set[str]) -> tuple[tuple[Stmt, ...], dict[str, Expr]]:
-    """Take tests of ids against sizes off a whole body.
-
-    Returns:
-        The body inside them, and each id's bound.
-    """
-    bounds: dict[str, Expr] = {}
-    while True:
-        lets = next((k for k, s in enumerate(body) if not isinstance(s, Let)), len(body))
-        match body[lets:]:
-            case (If(condition=c, then=then, otherwise=()),):
-                pass
-            case _:
-                return body, bounds
-        left: Expr | None = None
-        for part in conjuncts(c):
-            bound = _bound(part, scalars)
-            if bound is not None and bound[0] not in bounds:
-                bounds[bound[0]] = bound[1]
-            else:
-                left = part if left is None else Op("&&", (left, part), "i32")
-        if left is not None:
-            return (*body[:lets], If(left, then)), bounds
-        body = (*body[:lets], *then)
-
-
-def _bound(e: Expr, scalars: set[str]) -> tuple[str, Expr] | None:
-    """Read ``id < size``."""
-    match e:
-        case Op(op=">" | ">=" as op, args=(b, a)):
-            op = "<" if op == ">" else "<="
-        case Op(op="<" | "<=" as op, args=(a, b)):
-            pass
-        case _:
-            return None
-    a = a.value if isinstance(a, Cast) and is_integer(a.dtype) else a
-    fixed = all(
-        isinstance(x, Const | Op | Cast) or (isinstance(x, Var) and x.name in scalars) for x in walk(b)
-    )
-    if not (isinstance(a, Var) and a.name.startswith((GLOBAL, GROUP)) and fixed and is_integer(b.dtype)):
-        return None
-    return a.name, b if op == "<" else simplify(arithmetic("+", b, Const(1, "i32")))
 
 
 def _narrowest(body: tuple[Stmt, ...], kind: str) -> Dtype:

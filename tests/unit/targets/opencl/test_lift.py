@@ -264,3 +264,15 @@ def test_a_tiled_matmul_lifts_to_the_plain_one() -> None:
 def test_a_staged_transposition_lifts_to_one_move() -> None:
     form = named("tests/data/lift/tiles.cl", "tiled_transpose")
     assert [type(s) for s in form.body] == [Store]
+
+
+def test_tiles_that_are_padded_at_the_edges_leave_no_trace() -> None:
+    form = named("tests/data/lift/tiles.cl", "tiled_with_edges")
+    assert [(a.name, a.extent, a.guarded) for a in form.axes] == [
+        ("col", Var("N", "i32"), True),
+        ("row", Var("M", "i32"), True),
+    ]
+    _, loop, _ = form.body
+    assert isinstance(loop, Loop)
+    assert loop.stop == Var("K", "i32")
+    assert [type(s) for s in loop.body] == [Accumulate]
