@@ -20,6 +20,11 @@ from mb_targets.model import Action, Proposal, Variant
 
 BEAM = 2
 COLD = 0.25
+# After so many choices without gain, this share of them goes back on an action of the best chain.
+PATIENCE = 4
+REVISED = 0.5
+# A log gain this small is none.
+NOTHING = 0.01
 # Spread of an untried action's log gain about the expected one, and of one measurement about the truth.
 PRIOR_SPREAD = 0.35
 NOISE = 0.15
@@ -114,18 +119,28 @@ class BuiltIn:
         self._rng = rng
         self._elites = list(advice.elites)
         self._seen: dict[str, list[float]] = {}
+        self._chains: set[tuple[Action, ...]] = set()
+        self._best = 0.0
+        self._stale = 0
 
     def next(self, nodes: Sequence[Node]) -> Choice | None:
         """Replay elites, then sample an action of a node in the beam."""
         if self._elites:
             chain, gain = self._elites.pop(0)
             return Choice(nodes[0], chain, gain, "won before in the nearest state")
+        best = max(nodes, key=lambda n: n.gain)
+        self._stale = 0 if best.gain > self._best + NOTHING else self._stale + 1
+        self._best = max(self._best, best.gain)
+        if self._stale >= PATIENCE and self._rng.random() < REVISED:
+            revised = self._revise(best, nodes)
+            if revised is not None:
+                return revised
         cold = self._rng.random() < COLD
         open_nodes = [n for n in beam(nodes) if self._open(n, cold)]
         if not open_nodes:
             open_nodes = [n for n in sorted(nodes, key=lambda n: -n.gain) if self._open(n, cold)][:1]
         if not open_nodes:
-            return None
+            return self._revise(best, nodes)
         _, node, index = max(
             ((self._draw(n, n.proposals[i], cold), n, i) for n in open_nodes for i in self._open(n, cold)),
             key=lambda scored: scored[0],
@@ -137,10 +152,25 @@ class BuiltIn:
 
     def learn(self, learned: Learned) -> None:
         """Credit the last action with its step; what could not be applied says nothing."""
-        if not learned.applicable or not learned.choice.actions:
+        if not learned.applicable or len(learned.choice.actions) != 1:
             return
         gain = FAILED if learned.gain is None else learned.gain
         self._seen.setdefault(str(learned.choice.actions[-1]), []).append(gain)
+
+    def _revise(self, best: Node, nodes: Sequence[Node]) -> Choice | None:
+        """Go back on one action of the best chain: leave it out, or give it other parameters."""
+        known = {p.action for n in nodes for p in n.proposals}
+        chain = best.variant.chain
+        revised: list[tuple[Action, ...]] = []
+        for i, action in enumerate(chain):
+            others = sorted((a for a in known if _sibling(a, action)), key=str)
+            revised += [(*chain[:i], *new, *chain[i + 1 :]) for new in [(), *((a,) for a in others)]]
+        fresh = [c for c in revised if c and c not in self._chains]
+        if not fresh:
+            return None
+        chosen = self._rng.choice(fresh)
+        self._chains.add(chosen)
+        return Choice(nodes[0], chosen, math.exp(best.gain), "the best so far with one action changed")
 
     def _open(self, node: Node, cold: bool) -> list[int]:
         return [
@@ -161,6 +191,12 @@ class BuiltIn:
         for gain in self._seen.get(str(proposal.action), []):
             arm.update(gain)
         return arm
+
+
+def _sibling(a: Action, b: Action) -> bool:
+    """Tell whether two actions are the same one on the same thing with other numbers."""
+    same = a.id == b.id and len(a.parameters) == len(b.parameters) and a != b
+    return same and all(x == y for x, y in zip(a.parameters, b.parameters, strict=True) if not x.isdigit())
 
 
 def beam(nodes: Sequence[Node]) -> list[Node]:

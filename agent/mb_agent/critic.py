@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from mb_targets.model import Action, Speedup, Verdict
+from mb_targets.model import Speedup, Verdict
 
 Judgement = Literal[
     "refused", "slower", "no effect", "less than expected", "as expected", "more than expected"
@@ -32,21 +32,19 @@ class Note(msgspec.Struct, frozen=True):
     constraint: str = ""
 
 
-def judge(action: Action, expected: float, verdict: Verdict, step: Speedup | None) -> Note:
+def judge(what: str, expected: float, verdict: Verdict, step: Speedup | None) -> Note:
     """Compare what was observed with what was expected.
 
     Args:
-        action: The action tried last.
-        expected: The speed-up that was expected of it.
+        what: The actions tried, as written.
+        expected: The speed-up that was expected of them.
         verdict: What verification found.
-        step: What it brought over its parent, None where it was not measured.
+        step: What they brought over its parent, None where it was not measured.
     """
     if verdict.refused or step is None:
-        return _refusal(action, verdict)
+        return _refusal(what, verdict)
     observed, hoped = math.log(step.value), math.log(max(expected, 1e-3))
-    figures = (
-        f"{action}: {step.value:.2f}x [{step.low:.2f}-{step.high:.2f}] where {expected:.2f}x was expected"
-    )
+    figures = f"{what}: {step.value:.2f}x [{step.low:.2f}-{step.high:.2f}] where {expected:.2f}x was expected"
     if abs(observed) <= NOTHING or step.low < 1 < step.high:
         return Note("no effect", f"{figures}; it changes nothing here, prefer others")
     if observed < 0:
@@ -58,12 +56,12 @@ def judge(action: Action, expected: float, verdict: Verdict, step: Speedup | Non
     return Note("as expected", figures)
 
 
-def _refusal(action: Action, verdict: Verdict) -> Note:
+def _refusal(what: str, verdict: Verdict) -> Note:
     evidence = next((c.evidence for c in reversed(verdict.checks) if c.passed is False), "not measured")
     why = evidence.splitlines()[0][:200] if evidence else verdict.failure
     failure = verdict.failure or "not measured"
     return Note(
-        "refused", f"{action}: refused by {failure}: {why}", _CONSTRAINTS.get(failure, f"fails {failure}")
+        "refused", f"{what}: refused by {failure}: {why}", _CONSTRAINTS.get(failure, f"fails {failure}")
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mb_agent.budget import Spending
 from mb_agent.choose import Choice, Learned, Node, Policy
@@ -21,8 +21,10 @@ from mb_agent.measure import MINIMUM_GAIN, Pairs, decided, narrow
 from mb_agent.memory import Memory
 from mb_agent.record import provenance
 from mb_agent.report import Report
-from mb_agent.setup import Job
+from mb_agent.setup import Job, launch_cost
+from mb_agent.sizes import SCREEN_NS
 from mb_agent.trial import Candidate
+from mb_agent.verify import Verifier
 from mb_targets.errors import RunError
 from mb_targets.model import Action, Level, Measurement, NotApplicable, Outcome, Speedup, Variant, Verdict
 
@@ -233,7 +235,10 @@ class Search:
         total: Measurement | None,
     ) -> None:
         outcome = self._outcome(choice, variant, verdict, step, total)
-        self.memory.record(outcome, self.job.features, "")
+        # What a whole chain brought says nothing of its last action alone.
+        alone = len(choice.actions) == 1
+        kept = outcome if alone else replace(outcome, step=None, constraint="")
+        self.memory.record(kept, self.job.features, "")
         self.report.emit(Tried(self.now(), outcome, variant))
 
     def _outcome(
@@ -246,7 +251,7 @@ class Search:
     ) -> Outcome:
         job = self.job
         action = variant.chain[-1] if variant.chain else Action("none")
-        note = judge(action, choice.expected, verdict, step)
+        note = judge(" ".join(map(str, choice.actions)) or str(action), choice.expected, verdict, step)
         return Outcome(
             state=job.state,
             action=action,
@@ -298,6 +303,18 @@ class Search:
             self.report.emit(Tried(self.now(), outcome, leader.variant))
             self.report.best = measured.speedup
             self.report.progress("verified an improvement", self.spending, force=True)
+            self._move_home(candidate)
+
+    def _move_home(self, candidate: Candidate) -> None:
+        """Time at the user's own size from here on, where the leader, unlike the original, is quick there."""
+        job = self.job
+        if job.plan.screen == job.plan.home:
+            return
+        cost = launch_cost(job.oracle, job.device, job.plan.home, candidate)
+        if cost.ns <= SCREEN_NS:
+            at_home = replace(job.plan, screen=job.plan.home)
+            verifier = Verifier(job.target, job.oracle, at_home, job.seed)
+            self.job = replace(job, plan=at_home, verifier=verifier)
 
     def _depose(self, leader: Node, verdict: Verdict) -> None:
         """Drop a leader that verification refused, and put the next best in its place."""

@@ -14,6 +14,7 @@ from mb_agent.inputs import Fill, as_bytes, make
 from mb_agent.measure import Contender, clock_of, narrow, one_launch_ns
 from mb_agent.oracle import Case, Oracle
 from mb_agent.sizes import Cost, Plan, Sizes, plan
+from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
 from mb_agent.worker import share
 from mb_targets.errors import BuildError, RunError, TargetError
@@ -109,7 +110,7 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     except AgentError as error:
         raise JobRefused(f"{kernel.name} cannot be built: {str(error).splitlines()[0]}") from None
     try:
-        sizes = plan(spec, lambda at: _cost(oracle, device, at))
+        sizes = plan(spec, lambda at: launch_cost(oracle, device, at))
         oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
         oracle.judge_original(sizes.screen, Fill("normal", chosen))
     except (RunError, AgentError, TargetError) as error:
@@ -143,8 +144,19 @@ def control(job: Job) -> Speedup | None:
         job.bench.discard(original)
 
 
-def _cost(oracle: Oracle, device: Device, sizes: Sizes) -> Cost:
-    launch = oracle.launch(sizes, Fill("normal", 0))
+def launch_cost(oracle: Oracle, device: Device, sizes: Sizes, candidate: Candidate | None = None) -> Cost:
+    """Time one launch of a candidate, or of the original, roughly.
+
+    Raises:
+        AgentError: The worker died or hung.
+        TargetError: It cannot be launched at these sizes.
+    """
+    launch = oracle.launch(sizes, Fill("normal", 0), candidate.variant.launch if candidate else None)
+    contender = (
+        Contender(candidate.side, candidate.handle, launch)
+        if candidate
+        else Contender(oracle.side, oracle.handle, launch)
+    )
     inputs = share(as_bytes(make(oracle.spec, launch, Fill("normal", 0))))
-    ns = one_launch_ns(Contender(oracle.side, oracle.handle, launch), inputs, clock_of(device))
+    ns = one_launch_ns(contender, inputs, clock_of(device))
     return Cost(ns, sum(launch.buffers.values()))

@@ -89,3 +89,26 @@ def test_the_same_seed_gives_the_same_choices():
         return [c.actions for c in drain(policy, [node(given=proposals(a=2.0, b=1.9, c=1.8, d=1.7))])]
 
     assert run() == run()
+
+
+def lanes(width):
+    return Action("lanes", ("x", str(width)))
+
+
+def revisions(seed, nodes):
+    policy = BuiltIn(Advice(), random.Random(seed))
+    return {c.actions for c in drain(policy, nodes) if c.parent is nodes[0] and len(c.actions) != 1}
+
+
+def test_the_best_chain_is_tried_with_other_numbers_and_with_less():
+    root = Node(Variant("k", "k"), 0.0, tuple(Proposal(lanes(w), 2.0, "") for w in (4, 16)))
+    jam = Action("jam", ("y", "2"))
+    best = Node(Variant("best", "k", (lanes(4), jam)), 3.0, tuple(proposals(a=1, b=1, c=1, d=1, e=1, f=1)))
+    assert revisions(1, [root, best]) >= {(lanes(16), jam)}
+
+
+def test_an_action_on_something_else_is_no_other_number():
+    other = Action("lanes", ("y", "16"))
+    root = Node(Variant("k", "k"), 0.0, (Proposal(other, 2.0, ""),))
+    best = Node(Variant("best", "k", (lanes(4), Action("jam"))), 3.0, tuple(proposals(a=1, b=1, c=1, d=1)))
+    assert not any(other in chain for chain in revisions(1, [root, best]))

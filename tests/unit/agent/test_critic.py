@@ -1,8 +1,8 @@
 from mb_agent.critic import judge
-from mb_targets.model import Action, Check, Level, Speedup, Verdict
+from mb_targets.model import Check, Level, Speedup, Verdict
 
 GOOD = Verdict(Level.COMPILED, smoke=True)
-VEC = Action("vec", ("i", "8"))
+VEC = "vec(i, 8)"
 
 
 def test_a_gain_near_what_was_expected_is_as_expected():
