@@ -95,11 +95,16 @@ def outcome_words(job: Job) -> str:
         clock = "device time" if best.clock == "event" else "CPU time"
         return (
             f"{how}`{name}` verified {times(log.offers[0])} faster {interval(best.speedup)} by {clock} on"
-            f' {best.device}; see the code actions "Show diff" and "Apply optimized"'
+            f' {best.device}; see the code actions "Show diff" and "Apply optimized"{_why(log.end)}'
         )
     if isinstance(log.end, Finished):
         return f"no faster variant of `{name}` in {log.end.tried} tried: {log.end.reason}"
     return f"the optimization of `{name}` was cancelled"
+
+
+def _why(end: Finished | Failed | None) -> str:
+    """Give the reason that a search ended for, which also tells what could not be remembered."""
+    return f" ({end.reason})" if isinstance(end, Finished) and end.reason else ""
 
 
 def running(job: Job) -> str:

@@ -23,8 +23,8 @@ def _lines(job: Job, offer: Offer) -> Iterator[str]:
     yield f"Changes made: `{' '.join(str(action) for action in offer.variant.chain)}`  "
     keeps = "changes the launch (NDRange)" if offer.changes_launch else "keeps the launch"
     yield f"The variant {keeps}."
-    for condition in offer.conditions:
-        yield f"Right only where: {condition}."
+    if offer.conditions:
+        yield from ("", "Conditions and limits:", "", *(f"- {condition}" for condition in offer.conditions))
     yield from _measured(offer.measurement)
     started = job.log.started
     if started is not None:
