@@ -11,6 +11,8 @@ from mb_targets import registry
 from mb_targets.errors import TargetError
 from mb_targets.protocol import Finding
 
+PIPED_WIDTH = 110
+
 
 class TargetReport(msgspec.Struct, frozen=True):
     """What one target found; ``problem`` is set where it could not even be loaded."""
@@ -49,7 +51,7 @@ def _print(reports: list[TargetReport]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     if not reports:
         console.print(
             "No target is installed; install modelblaster again: pip install --force-reinstall modelblaster"
@@ -59,6 +61,9 @@ def _print(reports: list[TargetReport]) -> None:
         if report.problem:
             console.print(Text(f"  {report.problem}", style="red"))
         table = Table(box=None, show_header=False, padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
         for finding in report.findings:
             mark = Text("works", style="green") if finding.works else Text("missing", style="yellow")
             text = Text(finding.found)

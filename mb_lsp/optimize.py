@@ -123,6 +123,7 @@ def _one(options: Options, path: Path, name: str) -> tuple[results.Result, Code]
     with open_display(kernel.name, options.seconds) as display:
         log, cancelled = run_job(request, folder, display.show)
     result, code = summarize(request, log, cancelled, str(path))
+    result = with_files(result, folder)
     if options.apply and result.offers and not cancelled:
         result, code = _applied(result, request, log)
     if options.keep_job or code == Code.INTERNAL or result.offers:
@@ -162,6 +163,19 @@ def summarize(
         result, verdict="cancelled", tried=len(tried), refused=sum(tried.values())
     )
     return _with_offers(result, salvage.offers(request, log), "cancelled"), Code.CANCELLED
+
+
+def with_files(result: results.Result, folder: Path) -> results.Result:
+    """Write each offer's diff into the job's folder; a disk that is full loses the files, not the result."""
+    offers = []
+    for offer in result.offers:
+        file = folder / ("changes-launch.diff" if offer.changes_launch else "keeps-launch.diff")
+        try:
+            file.write_text(offer.diff)
+        except OSError:
+            return result
+        offers.append(msgspec.structs.replace(offer, diff_file=str(file)))
+    return msgspec.structs.replace(result, offers=tuple(offers))
 
 
 def held_back(log: list[events.Event]) -> str:

@@ -13,33 +13,31 @@ _CLOCKS = {"cpu": "CPU time", "event": "device time"}
 
 
 def show(console: Console, result: Result) -> None:
-    """Print everything that was found for one kernel."""
+    """Print all that was found for one kernel; what matters most comes last, where a terminal stays."""
     for offer in result.offers[:1]:
         _diff(console, offer.diff)
-    console.print(Text.assemble((f"{result.kernel}: ", "bold"), _headline(result)))
-    for offer in result.offers:
-        console.print(_offer_line(offer))
-        for condition in offer.conditions:
-            if not condition.startswith("not checked"):  # those have their own line below
-                console.print(Text(f"    {condition}"))
+    if result.launch is not None:
+        _launch(console, result.launch)
     for offer in result.offers[:1]:
         _evidence(console, offer)
     if result.control is not None:
         c = result.control
-        console.print(Text(f"The original against itself: {c.value:.3f}x [{c.low:.3f}-{c.high:.3f}]"))
-    if len(result.offers) > 1:
-        console.print(Text(f"\nThe other one {_launch_words(result.offers[1])}:"))
-        _diff(console, result.offers[1].diff)
-    if result.launch is not None:
-        _launch(console, result.launch)
+        console.print(Text(f"The original against itself: {c.value:.3f}x [{c.low:.3f}-{c.high:.3f}]\n"))
+    console.print(Text.assemble((f"{result.kernel}: ", "bold"), _headline(result)))
+    for offer in result.offers:
+        _offer(console, offer)
+    _closing(console, result)
+
+
+def _closing(console: Console, result: Result) -> None:
     if result.question:
-        console.print(Text(f"\nA line like this above the kernel would answer it:\n{result.question}"))
+        console.print(Text(f"A line like this above the kernel would answer it:\n{result.question}"))
     if result.applied:
-        console.print(Text(f"\nWritten: {', '.join(result.applied)}", style="green"))
+        console.print(Text(f"Written: {', '.join(result.applied)}", style="green"))
     elif result.problem:
-        console.print(Text(f"\nNot written: {result.problem}", style="red"))
+        console.print(Text(f"Not written: {result.problem}", style="red"))
     elif result.offers:
-        console.print(Text("\nNothing was written; --apply writes it.", style="dim"))
+        console.print(Text("Nothing was written; --apply writes the first.", style="dim"))
 
 
 def _headline(result: Result) -> Text:
@@ -59,17 +57,22 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
 
 
-def _offer_line(offer: OfferResult) -> Text:
+def _offer(console: Console, offer: OfferResult) -> None:
     line = Text.assemble("  ", (figures(offer.speedup), "bold green"))
     line.append(f" {_CLOCKS[offer.speedup.clock]}, {times(offer.speedup)}, {offer.speedup.samples} pairs; ")
     line.append(_launch_words(offer))
-    line.append(f"\n    by {' > '.join(offer.chain)}", style="dim")
-    return line
+    console.print(line)
+    console.print(Text(f"    by {' > '.join(offer.chain)}", style="dim"))
+    if offer.diff_file:
+        console.print(Text(f"    diff: {offer.diff_file}", style="dim"), soft_wrap=True)
+    for condition in offer.conditions:
+        if not condition.startswith("not checked"):  # those have a line of their own
+            console.print(Text(f"    {condition}"))
 
 
 def _launch_words(offer: OfferResult) -> str:
     if offer.changes_launch:
-        return "changes the NDRange, with the calls that launch it"
+        return "changes the NDRange and each call that launches it"
     return "keeps the NDRange"
 
 
@@ -98,7 +101,6 @@ def _evidence(console: Console, offer: OfferResult) -> None:
         table.add_column(heading, justify="right" if heading == "s" else "left")
     for check in offer.checks:
         table.add_row(Text(check.name), _passed(check), f"{check.seconds:.2f}", Text(check.evidence))
-    console.print()
     console.print(table)
     if offer.basis:
         console.print(Text(f"Largest error: {offer.error:.2g} of what is allowed; {offer.basis}"))
@@ -120,5 +122,5 @@ def _launch(console: Console, launch: LaunchResult) -> None:
         table.add_column(heading)
     for value in launch.values:
         table.add_row(Text(value.name), Text(value.value), Text(value.origin))
-    console.print()
     console.print(table)
+    console.print()

@@ -53,6 +53,7 @@ class OfferResult(msgspec.Struct, frozen=True):
     chain: tuple[str, ...]
     conditions: tuple[str, ...]
     diff: str
+    diff_file: str
     checks: tuple[Check, ...]
     unchecked: tuple[str, ...]
     basis: str
@@ -94,6 +95,7 @@ def offer_result(offer: events.Offer) -> OfferResult:
         chain=chain_words(offer.variant),
         conditions=offer.conditions,
         diff=from_here(offer.diff, Path.cwd()),
+        diff_file="",
         checks=offer.verdict.checks,
         unchecked=offer.verdict.unchecked,
         basis=offer.verdict.basis,

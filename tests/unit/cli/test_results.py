@@ -139,3 +139,14 @@ def test_files_of_a_diff_are_named_from_the_folder_one_is_in() -> None:
 def test_files_elsewhere_keep_their_whole_path() -> None:
     diff = "--- a/other/k.cl\n+++ b/other/k.cl\n"
     assert results.from_here(diff, Path("/home/me/p")) == diff
+
+
+def test_each_offers_diff_is_written_into_the_jobs_folder(tmp_path: Path) -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(4.0, True), made.offer(2.0)))
+    optimize.with_files(result, tmp_path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["changes-launch.diff", "keeps-launch.diff"]
+
+
+def test_a_folder_that_is_gone_loses_no_result(tmp_path: Path) -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(2.0)))
+    assert optimize.with_files(result, tmp_path / "gone") == result
