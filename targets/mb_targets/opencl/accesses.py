@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -12,7 +13,7 @@ from mb_targets.opencl import polynomial as poly
 from mb_targets.opencl import structure
 from mb_targets.opencl.expand import expanded
 from mb_targets.opencl.polynomial import Polynomial
-from mb_targets.opencl.reaches import Bound, Pointer, Walk
+from mb_targets.opencl.reaches import Bound, Pointer, Value, Walk
 from mb_targets.opencl.values import Values
 
 _LEAVES = frozenset({"return_statement", "continue_statement", "break_statement"})
@@ -30,7 +31,7 @@ def walk(kernel: Kernel, local: tuple[int, ...] = (), options: tuple[str, ...] =
     """
     source = expanded(kernel, options)
     tree = structure.parse(source)
-    walker = _Walker(kernel, source, local)
+    walker = _Walker(kernel, source, local, options)
     try:
         body = next((n for n in _below(tree.root_node) if n.type == "compound_statement"), None)
         if body:
@@ -107,7 +108,7 @@ class _Walker(Values):
             self.names, self.bounds = dict(names), dict(bounds)
             del self.sums[known:]
         for name in changed:
-            self.names[name] = None
+            self.names[name] = self._forgotten(name)
         if _leaves(then):
             self.assume(condition, holds=False)
 
@@ -136,7 +137,8 @@ class _Walker(Values):
         changed = self._assigned(node)
         self.bounds = bounds
         del self.sums[known:]
-        self.names = {n: None if n in changed else v for n, v in names.items()}
+        self.names = names
+        self.names |= {n: self._forgotten(n) for n in changed if n in names}
 
     def _counter(self, node: Node) -> str:
         """Name the variable that a loop's last part changes."""
@@ -158,7 +160,12 @@ class _Walker(Values):
     def _forget(self, node: Node) -> None:
         for name in self._assigned(node):
             if name in self.names:
-                self.names[name] = None
+                self.names[name] = self._forgotten(name)
+
+    def _forgotten(self, name: str) -> Value:
+        """A pointer that moves still points into the same buffer; nobody knows where."""
+        known = self.names.get(name)
+        return replace(known, offset=None) if isinstance(known, Pointer) else None
 
     def _assigned(self, node: Node) -> set[str]:
         """Name the variables that are assigned in a statement, other than by their declaration."""

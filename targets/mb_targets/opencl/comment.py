@@ -79,7 +79,7 @@ def describe_launch(kernel: Kernel, launch: LaunchSpec) -> str:
     for symbol in launch.symbols:
         words += _symbol(symbol)
     for argument in launch.arguments:
-        words += _argument(kernel, argument)
+        words += _argument(kernel, argument, launch.options)
     if launch.tolerance is not None:
         words.append(f"tol={launch.tolerance!r}")
     if launch.options:
@@ -110,7 +110,7 @@ def _symbol(symbol: Symbol) -> list[str]:
     return [words, f"{symbol.name}%{symbol.multiple}"] if symbol.multiple > 1 else [words]
 
 
-def _argument(kernel: Kernel, argument: Argument) -> list[str]:
+def _argument(kernel: Kernel, argument: Argument, options: tuple[str, ...]) -> list[str]:
     if argument.role == "scalar":
         return [] if argument.extent == argument.name else [f"{argument.name}={argument.extent}"]
     parameter = next(p for p in kernel.parameters if p.name == argument.name)
@@ -118,7 +118,7 @@ def _argument(kernel: Kernel, argument: Argument) -> list[str]:
     role = "" if implied else f"{argument.role}{':' + argument.fold if argument.fold else ''} "
     span = f"{{{argument.low}..{argument.high}}}" if argument.low or argument.high else ""
     kind, extent = str(argument.dtype), argument.extent
-    declared = elements.element(parameter.type_name, kernel.source)
+    declared = elements.element(parameter.type_name, kernel.source, options)
     if (declared[1] if declared else 1) != argument.lanes:
         kind += f"x{argument.lanes}"
         whole = expression.parse(extent)

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import cast, get_args
 
 from mb_targets.model import Dtype
-from mb_targets.opencl.tokens import blank, macros
+from mb_targets.opencl.expand import defined
+from mb_targets.opencl.tokens import blank
 
 _SCALARS: dict[str, Dtype] = {
     "char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "int": "i32", "uint": "u32", "long": "i64",
@@ -21,12 +22,17 @@ _COMMENT_TYPE = re.compile(r"([iuf](?:8|16|32|64))(?:x(2|4|8|16))?")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 
 
-def element(type_name: str, source: str) -> tuple[Dtype, int] | None:
-    """Give dtype and lanes of a type as declared, macros and typedefs of the source followed.
+def element(type_name: str, source: str, options: tuple[str, ...] = ()) -> tuple[Dtype, int] | None:
+    """Give dtype and lanes of a type as declared, macros and typedefs followed.
 
     A vector of three counts as four: that is how it lies in memory. None for a type that is none of ours.
+
+    Args:
+        type_name: The type.
+        source: Where it is used.
+        options: Compiler options, which may define macros.
     """
-    names = _aliases(source)
+    names = _aliases(source, options)
     for _ in range(8):
         found = _known(type_name)
         if found or type_name not in names:
@@ -61,8 +67,9 @@ def _known(type_name: str) -> tuple[Dtype, int] | None:
 
 
 @lru_cache(maxsize=64)
-def _aliases(source: str) -> dict[str, str]:
-    names = {name: m.body for name, m in macros(source).items() if m.parameters is None and m.body}
+def _aliases(source: str, options: tuple[str, ...]) -> dict[str, str]:
+    known = defined(source, options)
+    names = {name: m.body for name, m in known.items() if m.parameters is None and m.body}
     if "typedef" in source:
         names |= {name: " ".join(kind.split()) for kind, name in _TYPEDEF.findall(blank(source))}
     return names

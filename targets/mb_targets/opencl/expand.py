@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
-from mb_targets import expression
-from mb_targets.expression import ExpressionError
 from mb_targets.model import Kernel
-from mb_targets.opencl.tokens import Macro, blank, closing, macros, split, without_comments
+from mb_targets.opencl.conditions import holds
+from mb_targets.opencl.tokens import Macro, blank, closing, macro, split, tokens, without_comments
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
-_DEFINED = re.compile(r"(!\s*)?defined\s*\(?\s*(\w+)\s*\)?|(!\s*)?(\w+)")
+_UNDEFINE = re.compile(r"#\s*undef\s+(\w+)")
 _DEFINE_OPTION = re.compile(r"-D\s*(\w+)(?:=(.*))?")
 _DEEPEST = 8
 _LONGEST = 1 << 20
 
 
-def defined(source: str, options: Iterable[str] = ()) -> dict[str, Macro]:
-    """Give the macros that a source and its compiler options define."""
-    known = dict(macros(source))
+@lru_cache(maxsize=64)
+def defined(source: str, options: tuple[str, ...] = ()) -> Mapping[str, Macro]:
+    """Give the macros that hold at the end of a source, its conditionals and compiler options followed."""
+    known: dict[str, Macro] = {}
     for option in options:
         found = _DEFINE_OPTION.fullmatch(option)
         if found:
             known[found[1]] = Macro(found[1], None, found[2] if found[2] is not None else "1")
+    if "#" not in source:
+        return known
+    branches = _Branches(known)
+    for token in tokens(source):
+        if not token.startswith("#") or branches.directive(token) or not branches.taken:
+            continue
+        made, undone = macro(token), _UNDEFINE.match(token)
+        if made:
+            known[made.name] = made
+        elif undone:
+            known.pop(undone[1], None)
     return known
 
 
 def expanded(kernel: Kernel, options: Iterable[str] = ()) -> str:
     """Give the kernel's text without comments and inactive branches, macros expanded."""
-    known = defined(kernel.source, options)
+    known = defined(kernel.source, tuple(options))
     text = blank(active(without_comments(kernel.text), known))
     bodies = {n: m for n, m in known.items() if m.body}
     for _ in range(_DEEPEST):
@@ -42,44 +54,49 @@ def expanded(kernel: Kernel, options: Iterable[str] = ()) -> str:
 
 
 def active(text: str, known: Mapping[str, Macro]) -> str:
-    """Put spaces in place of branches that are not compiled; a condition nobody can tell counts as true."""
+    """Put spaces in place of branches that are not compiled."""
+    branches = _Branches(known)
     lines = text.splitlines(keepends=True)
-    taken: list[bool] = []
-    now: list[bool] = []
     for i, line in enumerate(lines):
-        found = _CONDITION.match(line)
-        if not found:
-            if not all(now):
-                lines[i] = re.sub(r"[^\r\n]", " ", line)
-            continue
-        word = found[1]
-        if word in ("ifdef", "ifndef", "if"):
-            now.append(_holds(word, found[2].strip(), known))
-            taken.append(now[-1])
-        elif word == "endif" and now:
-            now.pop()
-            taken.pop()
-        elif now:
-            now[-1] = not taken[-1] and (word == "else" or _holds("if", found[2].strip(), known))
-            taken[-1] = taken[-1] or now[-1]
+        if not branches.directive(line.strip()) and not branches.taken:
+            lines[i] = re.sub(r"[^\r\n]", " ", line)
     return "".join(lines)
 
 
-def _holds(word: str, condition: str, known: Mapping[str, Macro]) -> bool:
-    if word in ("ifdef", "ifndef"):
-        return (condition in known) == (word == "ifdef")
-    found = _DEFINED.fullmatch(condition)
-    if found and found[2]:
-        return (found[2] in known) != bool(found[1])
-    try:
-        numbers = {n: expression.evaluate(m.body, {}) for n, m in known.items() if m.body.isdigit()}
-        if found and found[4]:
-            return bool(numbers.get(found[4], 0) if not found[4].isdigit() else int(found[4])) != bool(
-                found[3]
-            )
-        return bool(expression.evaluate(condition, numbers))
-    except ExpressionError:
+class _Branches:
+    """Which branches of conditionals are compiled, followed directive by directive."""
+
+    def __init__(self, known: Mapping[str, Macro]) -> None:
+        self._known = known
+        self._now: list[bool] = []
+        self._done: list[bool] = []
+
+    @property
+    def taken(self) -> bool:
+        """Whether what stands here is compiled."""
+        return all(self._now)
+
+    def directive(self, text: str) -> bool:
+        """Take a line; True where it is a conditional."""
+        found = _CONDITION.match(text)
+        if not found:
+            return False
+        word, condition = found[1], found[2].strip()
+        if word in ("if", "ifdef", "ifndef"):
+            self._now.append(self._holds(word, condition))
+            self._done.append(self._now[-1])
+        elif self._now and word == "endif":
+            self._now.pop()
+            self._done.pop()
+        elif self._now:
+            self._now[-1] = not self._done[-1] and (word == "else" or self._holds("if", condition))
+            self._done[-1] = self._done[-1] or self._now[-1]
         return True
+
+    def _holds(self, word: str, condition: str) -> bool:
+        if word != "if":
+            return ("".join(condition.split()[:1]) in self._known) == (word == "ifdef")
+        return holds(condition, self._known)
 
 
 def _once(text: str, known: Mapping[str, Macro]) -> str:

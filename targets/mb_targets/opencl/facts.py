@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from mb_targets.expression import ExpressionError, evaluate
 from mb_targets.model import Kernel
+from mb_targets.opencl.expand import defined
 from mb_targets.opencl.signature import plain
 from mb_targets.opencl.tokens import blank, closing, macros, split, tokens
 
@@ -80,7 +81,7 @@ def required_local(kernel: Kernel) -> tuple[int, ...] | None:
 def numbers(source: str) -> dict[str, float]:
     """Give the macros of a source that stand for a number."""
     known: dict[str, float] = {}
-    for name, found in macros(source).items():
+    for name, found in defined(source).items():
         if found.parameters is None and found.body:
             try:
                 known[name] = evaluate(_SUFFIX.sub(r"\1", found.body), known)

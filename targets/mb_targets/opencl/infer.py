@@ -20,6 +20,7 @@ from mb_targets.opencl.polynomial import Polynomial
 from mb_targets.opencl.reaches import Access, Walk
 
 _DEFAULTS = {1: 1 << 20, 2: 1024, 3: 512, 4: 128}
+_PROBED = {1: 1 << 13, 2: 128, 3: 64}
 _SMALL = (
     (re.compile(r"(?i)off|shift|base|begin|start"), 0),
     (re.compile(r"(?i)pad"), 0),
@@ -82,12 +83,11 @@ def _local(kernel: Kernel, said: Fragment, shown: Facts, dims: int) -> tuple[int
     cooperates = shown.local_memory or shown.barriers or "get_local_id" in shown.calls
     if not cooperates and not shown.calls & {"get_group_id", "get_local_size", "get_num_groups"}:
         return ()
-    return _from_arrays(kernel, dims) or _GROUPS[dims]
+    return _from_arrays(expanded(kernel, said.options or ()), dims) or _GROUPS[dims]
 
 
-def _from_arrays(kernel: Kernel, dims: int) -> tuple[int, ...]:
+def _from_arrays(source: str, dims: int) -> tuple[int, ...]:
     """Guess the group from the shape of a local array: ``t[256]``, or ``t[16][17]`` for 16 by 16."""
-    source = expanded(kernel)
     for match in re.finditer(r"\b(?:__)?local\b[^;*(){}]*?\w((?:\s*\[[^\]]+\])+)", source):
         try:
             shape = [int(expression.evaluate(s, {})) for s in re.findall(r"\[([^\]]+)\]", match[1])]
@@ -205,7 +205,7 @@ def _buffers(context: _Context) -> Iterator[tuple[str, BufferPart]]:
     parameters = [p for p in context.kernel.parameters if p.space in ("global", "constant", "local")]
     parts: dict[str, BufferPart] = {}
     for parameter in parameters:
-        kind = elements.element(parameter.type_name, context.kernel.source)
+        kind = _kind(context, parameter)
         if kind is not None:
             parts[parameter.name] = _buffer(context, parameter, kind, indexed)
     for name, largest in indexed.items():
@@ -255,7 +255,7 @@ def _extent(context: _Context, accesses: list[Access], indexed: dict[str, Expres
 def _largest_value(context: _Context, name: str) -> Expression:
     """Choose the largest element of an index buffer, plus one: its length, or the range of a small type."""
     parameter = next(p for p in context.kernel.parameters if p.name == name)
-    kind = elements.element(parameter.type_name, context.kernel.source)
+    kind = _kind(context, parameter)
     if kind and ITEM_BYTES[kind[0]] == 1:
         return expression.Number(256 if kind[0] == "u8" else 128)
     said = context.said.buffers.get(name)
@@ -312,7 +312,9 @@ def _symbols(context: _Context, guess: Fragment, own: list[str]) -> dict[str, Sy
     texts = extents if said.global_size is not None else [*context.sizes, *extents]
     sizes |= {n for t in texts for n in expression.names(t)}
     value = _DEFAULTS[_degree(context)]
-    floats = {p.name for p in context.kernel.parameters if _is_float(context.kernel, p)}
+    if any(b.extent == "?" for b in guess.buffers.values()):
+        value = min(value, _PROBED[len(context.sizes)])
+    floats = {p.name for p in context.kernel.parameters if _is_float(context, p)}
     scalars = [p.name for p in context.kernel.parameters if p.space == "value" and p.name not in said.scalars]
     made: dict[str, SymbolPart] = {}
     for name in dict.fromkeys([*scalars, *own, *sorted(sizes - said.scalars.keys())]):
@@ -335,6 +337,10 @@ def _degree(context: _Context) -> int:
     return len(context.sizes) + long
 
 
-def _is_float(kernel: Kernel, parameter: Parameter) -> bool:
-    kind = elements.element(parameter.type_name, kernel.source)
+def _is_float(context: _Context, parameter: Parameter) -> bool:
+    kind = _kind(context, parameter)
     return parameter.space == "value" and kind is not None and kind[0][0] == "f"
+
+
+def _kind(context: _Context, parameter: Parameter) -> tuple[Dtype, int] | None:
+    return elements.element(parameter.type_name, context.kernel.source, context.said.options or ())

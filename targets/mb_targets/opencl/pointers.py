@@ -12,10 +12,10 @@ from mb_targets.opencl.polynomial import Polynomial
 from mb_targets.opencl.reaches import Pointer, Value
 
 
-def parameters(kernel: Kernel) -> Iterator[tuple[str, Value]]:
+def parameters(kernel: Kernel, options: tuple[str, ...]) -> Iterator[tuple[str, Value]]:
     """Give what a kernel's parameters stand for at its first line."""
     for p in kernel.parameters:
-        kind = elements.element(p.type_name, kernel.source)
+        kind = elements.element(p.type_name, kernel.source, options)
         if p.space in ("global", "constant", "local"):
             yield p.name, Pointer(p.name, poly.number(0), kind[1] if kind else 1)
         else:

@@ -62,7 +62,7 @@ def _plain(parts: Fragment, text: str) -> str:
 
 
 def _argument(kernel: Kernel, parameter: Parameter, parts: Fragment) -> Argument | Question:
-    declared = elements.element(parameter.type_name, kernel.source)
+    declared = elements.element(parameter.type_name, kernel.source, parts.options or ())
     if parameter.space == "value":
         if not declared:
             return Question(

@@ -27,15 +27,15 @@ _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 class Values:
     """What names stand for at one place of a kernel's text, and their bounds; notes the accesses it meets."""
 
-    def __init__(self, kernel: Kernel, source: str, local: tuple[int, ...]) -> None:
+    def __init__(self, kernel: Kernel, source: str, local: tuple[int, ...], options: tuple[str, ...]) -> None:
         self.found = Walk()
         self._source, self._local = source, local
-        self.names: dict[str, Value] = dict(parameters(kernel))
+        self.names: dict[str, Value] = dict(parameters(kernel, options))
         self._numbers = numbers(kernel.source)
         self._whole = {
             p.name
             for p in kernel.parameters
-            if (kind := elements.element(p.type_name, kernel.source)) and kind[0][0] in "iu"
+            if (kind := elements.element(p.type_name, kernel.source, options)) and kind[0][0] in "iu"
         }
         self.bounds: Bounds = {}
         for d in range(3):
@@ -124,7 +124,7 @@ class Values:
             return poly.multiply(left, poly.number(1 << by))
         divisor = by if sign == "/" else 1 << by if sign == ">>" and by is not None and 0 <= by < 31 else None
         if divisor:
-            return self._divided(left, divisor)
+            return left if divisor == 1 else self._divided(left, divisor)
         if (sign == "%" and by) or (sign == "&" and by is not None and by >= 0):
             return self._limited(poly.number(by - 1 if sign == "%" else by))
         if sign == "%":
