@@ -10,6 +10,7 @@ from typing import Literal
 from mb_lsp.documents import unit_language
 from mb_lsp.shelf import Job
 from mb_targets import registry
+from mb_targets.errors import TargetUnavailable
 from mb_targets.model import Kernel, Variant
 
 Kind = Literal["none", "running", "ready", "applied", "stale", "nothing", "failed", "interrupted"]
@@ -61,7 +62,10 @@ def identity_of(target: str, variant: Variant) -> str:
 
 @lru_cache(maxsize=64)
 def _identity(target: str, source: str, name: str) -> str:
-    found = registry.load(target)
+    try:
+        found = registry.load(target)
+    except TargetUnavailable:
+        return ""
     kernels = found.find_kernels(source, unit_language(found))
     return next((k.identity for k in kernels if k.name == name), "")
 
