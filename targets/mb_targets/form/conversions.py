@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from mb_targets.form.affine import polynomial
 from mb_targets.form.dialect import GLOBAL, GROUP, LOCAL, LOCAL_SIZE, Unliftable, identifier
@@ -66,19 +66,34 @@ def as_global(e: Expr, local_size: Sequence[int | None]) -> Expr:
         return e
     addends = list(_addends(e))
     for k, size in enumerate(local_size):
-        places = [n for n, x in enumerate(addends) if _is_term(x, {(f"{LOCAL}{k}",): 1})]
-        group: dict[tuple[str, ...], int] = {(f"{GROUP}{k}", f"{LOCAL_SIZE}{k}"): 1}
-        starts = [n for n, x in enumerate(addends) if _is_term(x, group)]
-        if size is not None:
-            starts += [n for n, x in enumerate(addends) if _is_term(x, {(f"{GROUP}{k}",): size})]
-        if places and starts:
-            addends[starts[0]] = identifier(GLOBAL, k, e.dtype)
-            del addends[places[0]]
+        pair = _pair(addends, k, size)
+        if pair is not None:
+            start, place, factor = pair
+            whole: Expr = identifier(GLOBAL, k, e.dtype)
+            if factor != 1:
+                whole = arithmetic("*", Const(factor, e.dtype), whole)
+            addends[start] = whole
+            del addends[place]
             total = addends[0]
             for x in addends[1:]:
                 total = arithmetic("+", total, x)
             return as_global(total, local_size)
     return e
+
+
+def _pair(addends: Sequence[Expr], dim: int, size: int | None) -> tuple[int, int, int] | None:
+    """Find ``factor * group * size`` and ``factor * local`` among addends."""
+    group, local, symbol = f"{GROUP}{dim}", f"{LOCAL}{dim}", f"{LOCAL_SIZE}{dim}"
+    terms = [polynomial(x).terms for x in addends]
+    for place, own in enumerate(terms):
+        factor = own.get((local,), 0)
+        if len(own) != 1 or not factor:
+            continue
+        for start, other in enumerate(terms):
+            by_number = size is not None and dict(other) == {(group,): factor * size}
+            if by_number or dict(other) == {(group, symbol): factor}:
+                return start, place, factor
+    return None
 
 
 def _addends(e: Expr) -> Iterator[Expr]:
@@ -87,10 +102,6 @@ def _addends(e: Expr) -> Iterator[Expr]:
             yield from _addends(a)
     else:
         yield e
-
-
-def _is_term(e: Expr, terms: Mapping[tuple[str, ...], int]) -> bool:
-    return polynomial(e).terms == terms
 
 
 def truth(e: Expr) -> Expr:
