@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import lcm
+from math import lcm, prod
 
 from mb_targets import expression
 from mb_targets.expression import Expression, ExpressionError
@@ -31,7 +31,7 @@ _SMALL = (
 _OTHER = 64
 _LONG = 32
 _GROUPS = {1: (64,), 2: (16, 4), 3: (16, 4, 1)}
-_PROBES = ((61, 1), (7, 3), (1009, 5), (100_003, 7))
+_PROBES = ((1, 0), (61, 1), (7, 3), (1009, 5), (100_003, 7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +219,10 @@ def _buffer(
     context: _Context, parameter: Parameter, kind: tuple[Dtype, int], indexed: dict[str, Expression]
 ) -> BufferPart:
     accesses = [a for a in context.found.accesses if a.buffer == parameter.name]
-    extent = _extent(context, accesses, indexed) if accesses else expression.Number(max(1, kind[1]))
+    extent = _extent(context, accesses, kind[0], indexed) if accesses else expression.Number(max(1, kind[1]))
     role: Role = "local" if parameter.space == "local" else _role(parameter, accesses)
+    if extent is None and role == "local":
+        extent = expression.Number(kind[1] * prod(context.local or (_OTHER,)))
     written = "?" if extent is None else expression.text(extent)
     return BufferPart(kind[0], kind[1], written, role, origin="inferred")
 
@@ -233,7 +235,9 @@ def _role(parameter: Parameter, accesses: list[Access]) -> Role:
     return "out" if writes and not reads else "inout"
 
 
-def _extent(context: _Context, accesses: list[Access], indexed: dict[str, Expression]) -> Expression | None:
+def _extent(
+    context: _Context, accesses: list[Access], dtype: Dtype, indexed: dict[str, Expression]
+) -> Expression | None:
     """Give the length that the farthest access needs, over the symbols; None where one is unknown."""
     reached: list[Expression] = []
     for access in accesses:
@@ -243,13 +247,24 @@ def _extent(context: _Context, accesses: list[Access], indexed: dict[str, Expres
         limits = dict(context.groups)
         for name in through:
             limits[f"@{name}"] = indexed.setdefault(name, _largest_value(context, name))
-        plain = {n: p for n, e in limits.items() if (p := poly.read(e)) is not None}
-        length = poly.substitute(poly.add(access.reach, poly.number(1)), plain)
+        length = _length(access.reach, ITEM_BYTES[dtype], limits)
         if length is None:
             return None
-        whole = expression.substitute(poly.expression(length), limits)
-        reached.append(_divisions(expression.simplify(whole)))
+        reached.append(length)
     return _farthest(list(dict.fromkeys(reached)))
+
+
+def _length(reach: Polynomial, item: int, limits: Mapping[str, Expression]) -> Expression | None:
+    """Count the elements up to the last byte touched, with what limits say put in."""
+    plain = {n: p for n, e in limits.items() if (p := poly.read(e)) is not None}
+    size = poly.substitute(poly.add(reach, poly.number(1)), plain)
+    if size is None:
+        return None
+    exact = poly.divide(size, item)
+    whole = poly.expression(exact or poly.add(size, poly.number(item - 1)))
+    if exact is None:
+        whole = expression.Binary("//", whole, expression.Number(item))
+    return expression.simplify(expression.substitute(_divisions(whole), limits))
 
 
 def _largest_value(context: _Context, name: str) -> Expression:
@@ -263,10 +278,9 @@ def _largest_value(context: _Context, name: str) -> Expression:
         return expression.parse(said.extent)
     own = [a.reach for a in context.found.accesses if a.buffer == name and a.reach is not None]
     plain = [r for r in own if not any(n.startswith("@") for n in r.names)]
-    if not plain:
-        return expression.Number(_OTHER)
-    lengths = [poly.expression(poly.add(r, poly.number(1))) for r in plain]
-    return expression.simplify(expression.substitute(lengths[0], context.groups))
+    item = ITEM_BYTES[kind[0]] if kind else 1
+    length = _length(plain[0], item, context.groups) if plain else None
+    return length or expression.Number(_OTHER)
 
 
 def _divisions(tree: Expression) -> Expression:
@@ -343,4 +357,10 @@ def _is_float(context: _Context, parameter: Parameter) -> bool:
 
 
 def _kind(context: _Context, parameter: Parameter) -> tuple[Dtype, int] | None:
-    return elements.element(parameter.type_name, context.kernel.source, context.said.options or ())
+    """Give a parameter's element type; memory of no type is of that which it is first taken for."""
+    kind = elements.element(parameter.type_name, context.kernel.source, context.said.options or ())
+    if kind or parameter.type_name != "void":
+        return kind
+    taken = (a.dtype for a in context.found.accesses if a.buffer == parameter.name and a.dtype)
+    first = next(taken, None)
+    return (first, 1) if first else None

@@ -41,10 +41,9 @@ def _said(kernel: Kernel, path: Path | None) -> Fragment:
 
 def _ask_macros(kernel: Kernel, missing: list[str], options: tuple[str, ...]) -> Question:
     """Real files get macros from their host's ``-D``; which values is a question."""
-    listed = ", ".join(missing)
-    verb = "is a macro" if len(missing) == 1 else "are macros"
     known = " ".join([*options, *(f"-D{name}=?" for name in missing)])
     return Question(
-        f"`{kernel.name}` needs {listed}, which {verb} that nothing here defines; say what to build with",
+        f"`{kernel.name}` uses {', '.join(missing)}, which nothing here defines; "
+        "if the program that builds it passes a value with -D, say which",
         f'// mb: opts="{known}"',
     )

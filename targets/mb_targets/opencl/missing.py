@@ -40,7 +40,9 @@ def missing_macros(kernel: Kernel, options: tuple[str, ...] = ()) -> list[str]:
 
 
 def _may_be_macro(name: str) -> bool:
-    return bool(_WORD.fullmatch(name)) and not _TYPE.fullmatch(name) and not _BUILT_IN.fullmatch(name)
+    # A constructor such as `(float4)(x)` has its type where the C grammar expects a value.
+    known = _TYPE.fullmatch(name) or _BUILT_IN.fullmatch(name) or elements.element(name, "")
+    return bool(_WORD.fullmatch(name)) and not known
 
 
 def _outside(kernel: Kernel, options: tuple[str, ...]) -> set[str]:

@@ -66,6 +66,13 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial | None:
     return collect(((*p, *q), n * m) for p, n in a.terms for q, m in b.terms)
 
 
+def divide(a: Polynomial, by: int) -> Polynomial | None:
+    """Divide by a number; None where that leaves a rest."""
+    return (
+        Polynomial(tuple((p, n // by) for p, n in a.terms)) if all(n % by == 0 for _, n in a.terms) else None
+    )
+
+
 def substitute(a: Polynomial, by: Mapping[str, Polynomial]) -> Polynomial | None:
     """Replace names; None where the result has grown past use."""
     total = number(0)

@@ -99,7 +99,7 @@ def probe(queue: cl.CommandQueue, kernel: Kernel, launch: LaunchSpec, folder: Pa
         BuildError: The compiler refused it.
         RunError: The launch was refused.
     """
-    unknown = [a for a in launch.arguments if a.extent == UNKNOWN]
+    unknown = [a for a in launch.arguments if a.extent == UNKNOWN and a.role != "local"]
     if not unknown:
         return launch
     if not queue.device.type & cl.device_type.CPU:

@@ -1,15 +1,16 @@
 """How far the accesses of a kernel reach: the values that the walk over its tree deals in.
 
 Names in the results: ``G0`` to ``G2`` and ``L0`` to ``L2`` are sizes of the launch, ``W0`` to ``W2`` its
-numbers of work groups, ``@x`` is one more than the largest element of the integer buffer ``x``, the others are
-the kernel's scalar parameters. Names that begin with ``%`` are ids and loop variables, which have bounds.
+numbers of work groups, ``@x`` is one more than the largest element of the integer buffer ``x``, the others
+are the kernel's scalar parameters. Names that begin with ``%`` are ids and loop variables; they have bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from mb_targets.model import ITEM_BYTES, Dtype
 from mb_targets.opencl import polynomial as poly
 from mb_targets.opencl.polynomial import Polynomial
 
@@ -20,24 +21,46 @@ class Access:
 
     Attributes:
         buffer: The parameter.
-        index: The largest element's index before bounds are put in; None where it is unknown.
-        reach: The largest index over all items, in sizes and scalars only; None where it is unknown.
+        index: The index in elements before bounds are put in; None where it is unknown.
+        reach: The last byte touched by any item, in sizes and scalars only; None where it is unknown.
         writes: Whether it writes; a compound assignment both reads and writes and is noted twice.
+        dtype: The type that the memory is taken for here, None where it is none of ours.
     """
 
     buffer: str
     index: Polynomial | None
     reach: Polynomial | None
     writes: bool
+    dtype: Dtype | None
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A pointer into a parameter, in elements of the parameter's scalar type."""
+    """A pointer into a parameter.
+
+    Attributes:
+        buffer: The parameter.
+        offset: Bytes from its start; None where that is unknown.
+        dtype: The type of what it points to here, None for void and for types that are none of ours.
+        lanes: Elements of a vector type.
+    """
 
     buffer: str
     offset: Polynomial | None
-    lanes: int
+    dtype: Dtype | None
+    lanes: int = 1
+
+    @property
+    def step(self) -> int:
+        """Bytes of what it points to."""
+        return self.lanes * (ITEM_BYTES[self.dtype] if self.dtype else 1)
+
+    def moved(self, by: Polynomial | None) -> Pointer:
+        """Move by a number of steps; by an unknown number, its place is unknown."""
+        way = poly.multiply(by, poly.number(self.step)) if by is not None else None
+        if self.offset is None or way is None:
+            return replace(self, offset=None)
+        return replace(self, offset=poly.add(self.offset, way))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _Space = Literal["value", "global", "constant", "local", "image", "sampler"]
 _ATTRIBUTE = re.compile(r"__attribute__\s*(?=\()")
 _CALL = re.compile(r"\b(\w+)\s*\(")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_NOT_TYPE = frozenset(
+NOT_TYPE = frozenset(
     (
         *("const", "volatile", "restrict", "register", "static", "inline", "extern", "kernel"),
         *("global", "local", "constant", "private", "generic", "read_only", "write_only", "read_write"),
@@ -75,7 +75,7 @@ def _parameter(text: str) -> Parameter | None:
     words = [plain(w) for w in _WORD.findall(re.sub(r"\[[^\]]*\]", "", text))]
     if not words:
         return None
-    kinds = [w for w in words[:-1] if w not in _NOT_TYPE] if len(words) > 1 else []
+    kinds = [w for w in words[:-1] if w not in NOT_TYPE] if len(words) > 1 else []
     type_name = " ".join(kinds) or "int"
     pointed = text.partition("*")[0] if "*" in text else text
     return Parameter(

@@ -14,12 +14,14 @@ from mb_targets.model import Kernel
 from mb_targets.opencl import elements
 from mb_targets.opencl import polynomial as poly
 from mb_targets.opencl.facts import numbers
-from mb_targets.opencl.pointers import global_id, moved, parameters
+from mb_targets.opencl.pointers import global_id, moved, parameters, typed
 from mb_targets.opencl.polynomial import Polynomial
 from mb_targets.opencl.reaches import Access, Bound, Bounds, Pointer, Value, Walk, guarded, reach
+from mb_targets.opencl.signature import NOT_TYPE, plain
 
 _SIZES = {"get_global_size": "G", "get_local_size": "L", "get_num_groups": "W"}
 _IDS = {"get_global_id": "%g", "get_local_id": "%l", "get_group_id": "%w"}
+_LAUNCH = re.compile(r"[GLW][0-2]")
 _FOLLOWED = frozenset({"min", "max", "clamp", "mad24", "mul24"})
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 
@@ -29,14 +31,10 @@ class Values:
 
     def __init__(self, kernel: Kernel, source: str, local: tuple[int, ...], options: tuple[str, ...]) -> None:
         self.found = Walk()
+        self._kernel, self._options = kernel, options
         self._source, self._local = source, local
         self.names: dict[str, Value] = dict(parameters(kernel, options))
         self._numbers = numbers(kernel.source)
-        self._whole = {
-            p.name
-            for p in kernel.parameters
-            if (kind := elements.element(p.type_name, kernel.source, options)) and kind[0][0] in "iu"
-        }
         self.bounds: Bounds = {}
         for d in range(3):
             for letter, size in (("g", "G"), ("l", "L"), ("w", "W")):
@@ -137,7 +135,8 @@ class Values:
         if value.constant is not None:
             return poly.number(value.constant // divisor)
         if value.name and not value.name.startswith("%"):
-            self.found.divisors.setdefault(value.name, divisor)
+            if not _LAUNCH.fullmatch(value.name):
+                self.found.divisors.setdefault(value.name, divisor)
             return poly.name(f"{value.name}/{divisor}")
         limit = reach(value, self.bounds)
         if limit is not None and limit.constant is not None:
@@ -155,13 +154,13 @@ class Values:
     def _cast(self, node: Node, note: bool) -> Value:
         value = self.value(node.child_by_field_name("value"), note)
         if isinstance(value, Pointer):
-            return self.typed(value, self.text(node.child_by_field_name("type")).split("*")[0])
+            return self.typed(value, self.text(node.child_by_field_name("type")).partition("*")[0])
         return value
 
     def typed(self, pointer: Pointer, type_name: str) -> Pointer:
-        """Let a pointer count in vectors of another width."""
-        kind = elements.written(type_name.split()[-1]) if type_name.split() else None
-        return replace(pointer, lanes=kind[1]) if kind else pointer
+        """Let a pointer point to another type, as written with its qualifiers."""
+        words = " ".join(w for w in type_name.split() if plain(w) not in NOT_TYPE)
+        return typed(pointer, words, elements.element(words, self._kernel.source, self._options))
 
     def _call(self, node: Node, note: bool) -> Value:
         function = self.text(node.child_by_field_name("function"))
@@ -169,11 +168,11 @@ class Values:
         passed = listed.named_children if listed else []
         if function in _IDS or function in _SIZES:
             dim = self.text(passed[0]).rstrip("uU") if passed else ""
-            return (
-                poly.name(f"{_IDS.get(function) or _SIZES[function]}{dim}")
-                if dim in ("0", "1", "2")
-                else None
-            )
+            if dim not in ("0", "1", "2"):
+                return None
+            if function == "get_local_size" and int(dim) < len(self._local):
+                return poly.number(self._local[int(dim)])
+            return poly.name(f"{_IDS.get(function) or _SIZES[function]}{dim}")
         values = [self.value(p, note) for p in passed]
         if function.startswith(("vload", "vstore")) and note:
             self._vector(function, values)
@@ -207,12 +206,9 @@ class Values:
         index = values[-2] if len(values) > 1 else None
         if not isinstance(pointer, Pointer):
             return
-        n = int(lanes[1]) if lanes else 1
-        offset = None
-        if isinstance(index, Polynomial) and pointer.offset is not None:
-            step = poly.multiply(index, poly.number(n))
-            offset = poly.add(pointer.offset, step) if step else None
-        self._note(Pointer(pointer.buffer, offset, n), writes=function.startswith("vstore"))
+        whole = replace(pointer, lanes=int(lanes[1]) if lanes else 1)
+        place = whole.moved(index if isinstance(index, Polynomial) else None)
+        self._note(place, writes=function.startswith("vstore"))
 
     def _place(self, node: Node, note: bool) -> Pointer | None:
         """Work out where ``p[i]`` or ``*p`` lies; None for what is no parameter's memory."""
@@ -249,6 +245,8 @@ class Values:
                 value = self._compound(before, value, sign[0])
             elif sign != "=":
                 value = None
+            if isinstance(value, Pointer) and isinstance(before, Pointer):
+                value = replace(value, dtype=before.dtype, lanes=before.lanes)
             if self.text(left) in self.names:
                 self.names[self.text(left)] = value
         return value
@@ -287,14 +285,14 @@ class Values:
         return values[0] if values[0] == values[1] else None
 
     def _note(self, pointer: Pointer, writes: bool) -> None:
-        offset = pointer.offset
-        last = poly.add(offset, poly.number(pointer.lanes - 1)) if offset is not None else None
-        far = None
-        if last is not None:
-            limited = guarded(last, self.sums)
-            far = reach(limited, self.bounds)
+        far = index = None
+        if pointer.offset is not None:
+            limited = guarded(pointer.offset, self.sums)
+            far = reach(poly.add(limited, poly.number(pointer.step - 1)), self.bounds)
             self._stepped(limited)
-        self.found.accesses.append(Access(pointer.buffer, last, far, writes))
+            index = poly.divide(pointer.offset, pointer.step)
+            index = index or poly.divide(pointer.offset, pointer.step // pointer.lanes)
+        self.found.accesses.append(Access(pointer.buffer, index, far, writes, pointer.dtype))
 
     def _stepped(self, index: Polynomial) -> None:
         """A loop that takes several elements a step and guards none needs a multiple of its step."""
@@ -306,7 +304,7 @@ class Values:
 
     def _loaded(self, place: Pointer | None) -> Polynomial | None:
         """A value that was loaded is a name of its own, bounded by what the buffer may hold."""
-        if place is None or place.lanes != 1 or place.buffer not in self._whole:
+        if place is None or place.lanes != 1 or not place.dtype or place.dtype[0] not in "iu":
             return None
         return self._limited(poly.add(poly.name(f"@{place.buffer}"), poly.number(-1)))
 

@@ -267,3 +267,51 @@ def test_host_code_whose_sizes_are_computed_elsewhere_is_passed_over(tmp_path: P
     (tmp_path / ".git").mkdir()
     (tmp_path / "run.py").write_text("program.scale(queue, (size(),), None, x, n)  # a.cl\n")
     assert inferred(BARE, tmp_path / "a.cl").origin == "inferred"
+
+
+def test_memory_taken_for_another_type_is_counted_in_bytes() -> None:
+    launch = inferred(
+        "kernel void k(global const uchar *raw, global void *out, int n) { int i = get_global_id(0);"
+        "if (i < n) ((global float *)out)[i] = ((global const uint *)raw)[i] + *(global short *)(raw + 6); }"
+    )
+    assert extents(launch) == {"raw": "max(4*n, 8)", "out": "n"}
+    assert argument(launch, "out").dtype == "f32"
+
+
+def test_a_pointer_keeps_its_declared_type_over_an_assignment() -> None:
+    launch = inferred(
+        "kernel void k(global float *x, int n, ulong offset0) {"
+        "x = (global void *)((global char *)x + offset0); int i = get_global_id(0); if (i < n) x[i] = 1; }"
+    )
+    assert extents(launch) == {"x": "(4*n+offset0+3)//4"}
+    assert next(s.value for s in launch.symbols if s.name == "offset0") == 0
+
+
+def test_a_pointer_that_moves_in_a_loop_leaves_its_length_to_a_probe() -> None:
+    launch = inferred(
+        "kernel void k(global const float *x, global float *y, int n) { int i = get_global_id(0);"
+        "global const float *p = x + i; float s = 0; while (n > 0) { s += *p++; n--; } y[i] = s; }"
+    )
+    assert extents(launch) == {"x": "?", "y": "items"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "extent"),
+    [("KIND == 1", "n"), ("KIND > 1 && defined(WIDE)", "2*n"), ("!defined(KIND)", "3*n")],
+)
+def test_only_the_branch_that_is_compiled_counts(condition: str, extent: str) -> None:
+    body = (
+        f"#if {condition}\n x[i] = 1;\n#elif KIND == 2\n x[i + n] = 1;\n#else\n x[i + 2 * n] = 1;\n#endif\n"
+    )
+    kind = {"n": 1, "2*n": 2, "3*n": 3}[extent]
+    launch = inferred(
+        f"#define KIND {kind}\nkernel void k(global float *x, int n)"
+        f"{{ int i = get_global_id(0); if (i >= n) return;\n{body} }}"
+    )
+    assert extents(launch) == {"x": extent}
+
+
+def test_constant_rows_bound_their_columns() -> None:
+    launch = inferred("kernel void k(global float *x) { x[get_global_id(1) * 512 + get_global_id(0)] = 1; }")
+    assert launch.global_size == ("512", "items_y")
+    assert extents(launch) == {"x": "512*items_y"}
