@@ -164,7 +164,12 @@ def test_stopping_from_another_thread_ends_the_job(tmp_path):
     kernel = registry.load("opencl").find_kernels(text, "opencl")[0]
     request = Request("job", str(path), text, kernel, Budget(60.0), device="pocl", seed=3)
     started, failure = threading.Event(), []
-    job = Optimization(request, tmp_path, lambda event: started.set(), locks=tmp_path / "locks")
+
+    def emit(event):
+        if isinstance(event, Tried):
+            started.set()
+
+    job = Optimization(request, tmp_path, emit, locks=tmp_path / "locks")
 
     def run():
         try:
