@@ -1,6 +1,6 @@
-"""The job's event log: the wire to the server, the live display and the record that a killed job resumes from.
+"""The job's event log: the wire to the server, the live display, and what a killed job resumes from.
 
-A job is a folder: ``request.json``, and ``events.jsonl`` with one of the structs below a line. The job process
+A job is a folder: ``request.json``, and ``events.jsonl`` with one of the structs below a line. The job
 (``python -m mb_agent.job FOLDER``) appends each event to the file, then writes the same line to its standard
 output. The last event of a job that ended is Finished or Failed; one that has neither was killed.
 """
@@ -81,7 +81,7 @@ class Queued(msgspec.Struct, frozen=True, tag="queued"):
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """Where the job is: a stage in words, candidates tried so far, the share done (0 to 1), the best so far."""
+    """Where the job is: a stage in words, candidates tried, the share done (0 to 1), the best so far."""
 
     time: float
     stage: str

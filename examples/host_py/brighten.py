@@ -22,6 +22,7 @@ __kernel void brighten(__global const float *pixels, __global float *result,
 
 
 def main() -> None:
+    """Brighten random pixels, and compare with numpy."""
     context = cl.create_some_context(interactive=False)
     queue = cl.CommandQueue(context)
     program = cl.Program(context, KERNEL).build()

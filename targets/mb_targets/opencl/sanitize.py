@@ -49,9 +49,9 @@ _PACKED = {
 def called_for(kernel: Kernel, variant: Variant) -> tuple[str, ...]:
     """Name the checks that a variant's constructs call for.
 
-    Bounds and races where items can meet (local memory, barriers, atomics, another launch, another mapping of
-    work to items), and where there are private arrays, which no guard page watches; otherwise none. With them,
-    uninitialised reads where anything starts without a value: poisoned outputs show the rest.
+    Bounds and races where items can meet (local memory, barriers, atomics, another launch, another mapping
+    of work to items), and where there are private arrays, which no guard page watches; otherwise none. With
+    them, uninitialised reads where anything starts without a value: poisoned outputs show the rest.
     """
     text = without_comments(variant.source)
     meets = _SHARING.search(text) is not None or _ARRAY.search(text) is not None

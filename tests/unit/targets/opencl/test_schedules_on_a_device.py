@@ -1,4 +1,4 @@
-"""Every action that the catalogue proposes declines or computes what the kernel computes, at awkward sizes."""
+"""Every action that the catalogue proposes declines, or computes what the kernel computes at awkward sizes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from mb_agent.errors import WorkerDied
 from mb_agent.inputs import Fill, as_bytes, dtype_of, make
-from mb_agent.worker import WorkerProcess, share
+from mb_agent.worker import SharedInputs, WorkerProcess, share
 from mb_targets import registry
 from mb_targets.concrete import concretize
 from mb_targets.errors import TargetError
-from mb_targets.model import Kernel, LaunchSpec, NotApplicable, Variant
-from mb_targets.protocol import Launch
+from mb_targets.model import Device, Kernel, LaunchSpec, NotApplicable, Variant
+from mb_targets.protocol import Launch, Target
 
 ROOT = Path(__file__).parents[4]
 FILES = sorted([*(ROOT / "examples").glob("*.cl"), *(ROOT / "tests/data/relatives").glob("*.cl")])
@@ -52,18 +52,20 @@ def folded(spec: LaunchSpec, outputs: dict[str, np.ndarray]) -> dict[str, np.nda
     return {n: v.sum(keepdims=True) if n in folds else v for n, v in outputs.items()}
 
 
-def outputs(side: WorkerProcess, handle: int, launch: Launch, inputs: object) -> dict[str, np.ndarray]:
-    result = side.run(handle, launch, inputs)  # type: ignore[arg-type]
+def outputs(side: WorkerProcess, handle: int, launch: Launch, inputs: SharedInputs) -> dict[str, np.ndarray]:
+    result = side.run(handle, launch, inputs)
     assert result.changed_inputs == ()
     return {n: np.frombuffer(b, dtype_of(launch, n)).astype(np.float64) for n, b in result.outputs.items()}
 
 
-def depth_two(target: object, kernel: Kernel, spec: LaunchSpec, device: object, first: Variant) -> Iterator[Variant]:
+def depth_two(
+    target: Target, kernel: Kernel, spec: LaunchSpec, device: Device, first: Variant
+) -> Iterator[Variant]:
     wanted = PAIRS.get(first.chain[-1].id, ())
     seen: set[str] = set()
-    for p in target.propose(kernel, spec, device, first):  # type: ignore[attr-defined]
+    for p in target.propose(kernel, spec, device, first):
         if p.action.id in wanted and p.action.id not in seen:
-            made = target.apply(kernel, spec, device, first, p.action)  # type: ignore[attr-defined]
+            made = target.apply(kernel, spec, device, first, p.action)
             if isinstance(made, Variant):
                 seen.add(p.action.id)
                 yield made
