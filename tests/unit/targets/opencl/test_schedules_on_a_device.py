@@ -1,4 +1,4 @@
-"""Every action that the catalogue proposes declines, or computes what the kernel computes at awkward sizes."""
+"""Every action that the catalogue proposes declines, or computes what the kernel does, at awkward sizes."""
 
 from __future__ import annotations
 
