@@ -95,6 +95,8 @@ def _restated(site: Site, sizes: Sizes, values: list[str], name: str) -> list[Te
         made = f"cl::NDRange({listed})" if values else "cl::NullRange"
     elif site.language == "c" or not values:
         made = f"(const size_t[]){{{listed}}}" if values else "NULL"
+        if len(values) > 1:
+            made = f"({made})"  # a macro around the call would split it at its commas
     else:
         # C++ has no compound literals: the sizes need a variable of their own.
         at, indent = _statement(site.text, site.call.start)
