@@ -17,7 +17,8 @@ Label = Literal["measured", "modelled", "counted"]
 Dtype = Literal["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"]
 
 ITEM_BYTES: dict[str, int] = {
-    "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8,
+    "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2,
+    "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8,
 }  # fmt: skip
 
 
@@ -197,7 +198,8 @@ class State:
     Attributes:
         family: ``map``, ``reduction``, ``row statistics``, ``transpose``, ``stencil``, ``contraction``,
             ``scan``, ``gather`` or ``unknown``.
-        access: How operands are walked, sorted: ``unit``, ``strided``, ``broadcast``, ``gather``, ``scatter``.
+        access: How operands are walked, sorted; of ``broadcast``, ``gather``, ``scatter``, ``strided``,
+            ``unit``.
         dtype: The dtype that most traffic is in.
         size_class: Bytes touched as a power of 4: 10 is 1 MiB.
         intensity: Operations a byte as a power of 2, clipped to -4..10.

@@ -1,1 +1,1 @@
-"""The lifted form: loop nests with guards and affine accesses, their schedules and their reference evaluation."""
+"""The lifted form: loop nests with guards and affine accesses, their schedules, their evaluation."""

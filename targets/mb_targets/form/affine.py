@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from mb_targets.form.dtypes import common, is_integer, wrap
-from mb_targets.form.nest import Call, Cast, Const, Expr, Load, Op, Select, Var, children, transform, walk
+from mb_targets.form.nest import Call, Cast, Const, Expr, Load, Op, Select, Var
+from mb_targets.form.traverse import children, transform, walk
 from mb_targets.model import Dtype
 
 Monomial = tuple[str, ...]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from mb_targets.form.affine import constant, depends, split
 from mb_targets.form.canonical import conjuncts
 from mb_targets.form.conversions import arithmetic, convert
-from mb_targets.form.nest import Call, Cast, Const, Expr, If, Let, Loop, Op, Stmt, Var, transform
+from mb_targets.form.nest import Call, Cast, Const, Expr, If, Let, Loop, Op, Stmt, Var
+from mb_targets.form.traverse import transform
 from mb_targets.model import Dtype
 
 

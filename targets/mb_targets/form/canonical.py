@@ -27,13 +27,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    blocks,
-    expressions,
-    map_expressions,
-    statements,
-    transform,
-    walk,
 )
+from mb_targets.form.traverse import blocks, expressions, map_expressions, statements, transform, walk
 from mb_targets.model import Dtype
 
 Body = tuple[Stmt, ...]

@@ -14,22 +14,9 @@ from mb_targets.form.cnodes import CONTINUE, child
 from mb_targets.form.conversions import arithmetic, convert, truth
 from mb_targets.form.dialect import Unliftable
 from mb_targets.form.dtypes import common, is_integer
-from mb_targets.form.nest import (
-    Accumulate,
-    Assign,
-    Const,
-    Expr,
-    Let,
-    Loop,
-    Op,
-    Operator,
-    Stmt,
-    Store,
-    Var,
-    expressions,
-    statements,
-)
+from mb_targets.form.nest import Accumulate, Assign, Const, Expr, Let, Loop, Op, Operator, Stmt, Store, Var
 from mb_targets.form.scope import Forgotten, Pointer, Scalar
+from mb_targets.form.traverse import expressions, statements
 from mb_targets.model import Dtype
 
 if TYPE_CHECKING:

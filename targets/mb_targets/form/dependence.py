@@ -16,15 +16,13 @@ from mb_targets.form.nest import (
     Let,
     Load,
     Loop,
+    Op,
     Select,
     Stmt,
     Store,
     Var,
-    blocks,
-    expressions,
-    statements,
-    walk,
 )
+from mb_targets.form.traverse import blocks, expressions, statements, walk
 
 
 class Declined(Exception):
@@ -71,7 +69,10 @@ def inline_indices(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             and is_integer(s.dtype)
             and s.name not in changed
             and not depends(s.value, changed)
-            and not any(isinstance(e, Load | Call | Select) for e in walk(s.value))
+            and not any(
+                isinstance(e, Load | Call | Select) or (isinstance(e, Op) and e.op in {"/", "%"})
+                for e in walk(s.value)
+            )
         )
 
     def visit(stmts: tuple[Stmt, ...], known: dict[str, Expr]) -> tuple[Stmt, ...]:

@@ -43,11 +43,8 @@ from mb_targets.form.nest import (
     Store,
     Tree,
     Var,
-    expressions,
-    loads,
-    statements,
-    walk,
 )
+from mb_targets.form.traverse import expressions, loads, statements, walk
 from mb_targets.model import Dtype
 
 _MOST_AT_ONCE = 1 << 22

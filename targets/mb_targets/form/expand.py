@@ -32,10 +32,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    loads,
-    rebuild,
-    walk,
 )
+from mb_targets.form.traverse import loads, rebuild, walk
 from mb_targets.model import ITEM_BYTES, Dtype
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
@@ -250,8 +248,8 @@ class Expansion:
                 name += "_"
             self._taken.add(name)
             self._deps[name] = self.of(e)
-            shared.append(Let(name, e.dtype, e))
-            return Var(name, e.dtype)
+            shared.append(Let(name, e.dtype, e, e.lanes))
+            return Var(name, e.dtype, e.lanes)
 
         if copies > 1:
             s = replace(s, value=one(s.value))

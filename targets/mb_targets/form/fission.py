@@ -34,11 +34,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    map_expressions,
-    statements,
-    transform,
-    walk,
 )
+from mb_targets.form.traverse import map_expressions, statements, transform, walk
 from mb_targets.form.trees import Contents
 
 

@@ -25,10 +25,10 @@ from mb_targets.form.nest import (
     Store,
     Tree,
     Var,
-    statements,
 )
 from mb_targets.form.rows import IDEMPOTENT, accumulators, check_memory
 from mb_targets.form.tile import fresh, names
+from mb_targets.form.traverse import statements
 from mb_targets.model import Dtype
 
 

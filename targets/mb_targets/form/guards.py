@@ -7,23 +7,8 @@ from mb_targets.form.canonical import conjuncts
 from mb_targets.form.conversions import arithmetic
 from mb_targets.form.dialect import GLOBAL, GROUP
 from mb_targets.form.dtypes import is_integer
-from mb_targets.form.nest import (
-    Accumulate,
-    Assign,
-    Cast,
-    Const,
-    Expr,
-    If,
-    Let,
-    Loop,
-    Op,
-    Stmt,
-    Var,
-    map_expressions,
-    statements,
-    transform,
-    walk,
-)
+from mb_targets.form.nest import Accumulate, Assign, Cast, Const, Expr, If, Let, Loop, Op, Stmt, Var
+from mb_targets.form.traverse import map_expressions, statements, transform, walk
 
 
 def sunk(body: tuple[Stmt, ...], scalars: set[str]) -> tuple[Stmt, ...]:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from mb_targets.form.affine import constant, depends, equal, polynomial, simplify, split, substitute, total
 from mb_targets.form.dtypes import is_integer
 from mb_targets.form.expand import Tiled
-from mb_targets.form.nest import Const, Expr, If, Loop, Op, Select, Stmt, map_expressions, transform
+from mb_targets.form.nest import Const, Expr, If, Loop, Op, Select, Stmt
+from mb_targets.form.traverse import map_expressions, transform
 
 Ranges = Mapping[str, tuple[Expr, Expr]]
 """The least and the greatest value of each loop variable in scope."""

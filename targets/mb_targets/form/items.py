@@ -29,12 +29,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    expressions,
-    map_expressions,
-    statements,
-    transform,
-    walk,
 )
+from mb_targets.form.traverse import expressions, map_expressions, statements, transform, walk
 from mb_targets.form.trees import IDEMPOTENT, identity
 from mb_targets.model import Dtype
 

@@ -36,16 +36,11 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    expressions,
-    loads,
-    map_expressions,
-    statements,
-    transform,
-    walk,
 )
 from mb_targets.form.scope import Scopes
 from mb_targets.form.sizes import Extents, local_size
 from mb_targets.form.slices import merged_slices
+from mb_targets.form.traverse import expressions, loads, map_expressions, statements, transform, walk
 from mb_targets.model import Dtype, LaunchSpec
 
 _NAMES = "xyz"

@@ -21,11 +21,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    expressions,
-    map_expressions,
-    statements,
-    transform,
 )
+from mb_targets.form.traverse import expressions, map_expressions, statements, transform
 from mb_targets.form.trees import Contents, identity, run, steps
 
 _TOTALS: dict[str, str] = {"+": "sum", "*": "product", "max": "largest", "min": "smallest"}

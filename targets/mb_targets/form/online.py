@@ -10,20 +10,7 @@ from dataclasses import replace
 
 from mb_targets.form.affine import depends, equal, substitute
 from mb_targets.form.dependence import Declined
-from mb_targets.form.nest import (
-    Accumulate,
-    Assign,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    If,
-    Let,
-    Loop,
-    Op,
-    Stmt,
-    Var,
-)
+from mb_targets.form.nest import Accumulate, Assign, Call, Cast, Const, Expr, If, Let, Loop, Op, Stmt, Var
 from mb_targets.form.rewrite import Body, flatten_lets
 from mb_targets.form.tile import fresh
 

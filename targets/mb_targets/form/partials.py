@@ -26,11 +26,9 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    loads,
-    map_expressions,
-    transform,
 )
 from mb_targets.form.tile import fresh, names
+from mb_targets.form.traverse import loads, map_expressions, transform
 
 
 def regroup(form: Form, items: int, folded: frozenset[str]) -> Form:

@@ -29,14 +29,9 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    expressions,
-    map_expressions,
-    rebuild,
-    statements,
-    transform,
-    walk,
 )
 from mb_targets.form.tile import fresh
+from mb_targets.form.traverse import expressions, map_expressions, rebuild, statements, transform, walk
 from mb_targets.model import Dtype
 
 Body = tuple[Stmt, ...]

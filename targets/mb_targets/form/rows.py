@@ -21,12 +21,9 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    blocks,
-    expressions,
-    loads,
-    statements,
 )
 from mb_targets.form.tile import fresh
+from mb_targets.form.traverse import blocks, expressions, loads, statements
 from mb_targets.model import Dtype
 
 IDEMPOTENT: frozenset[FoldOperator] = frozenset({"max", "min", "&", "|"})

@@ -13,12 +13,13 @@ from typing import ParamSpec, TypeVar
 from mb_targets.form import rewrite
 from mb_targets.form.dependence import Declined
 from mb_targets.form.group import cooperate
-from mb_targets.form.nest import Form, Let, Stmt, statements
+from mb_targets.form.nest import Form, Let, Stmt
 from mb_targets.form.online import one_pass
 from mb_targets.form.partials import regroup
 from mb_targets.form.rows import unroll, vectorize_loops
 from mb_targets.form.stage import stage_contraction, stage_transposition
 from mb_targets.form.tile import chunk, interchange, names, tile, widen
+from mb_targets.form.traverse import statements
 from mb_targets.model import Action, Dtype
 
 P = ParamSpec("P")

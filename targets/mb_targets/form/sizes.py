@@ -10,7 +10,8 @@ from mb_targets.expression import Binary, Expression, ExpressionError, Extreme, 
 from mb_targets.form.affine import constant, equal, simplify, substitute
 from mb_targets.form.conversions import arithmetic
 from mb_targets.form.dtypes import common, is_integer
-from mb_targets.form.nest import Call, Const, Expr, Op, Operator, Var, walk
+from mb_targets.form.nest import Call, Const, Expr, Op, Operator, Var
+from mb_targets.form.traverse import walk
 from mb_targets.model import LaunchSpec
 
 _OPERATORS: dict[str, Operator] = {"+": "+", "-": "-", "*": "*", "/": "/", "//": "/", "%": "%"}

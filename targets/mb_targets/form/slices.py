@@ -8,22 +8,8 @@ from dataclasses import replace
 from mb_targets.form.affine import constant, depends, equal, simplify, substitute
 from mb_targets.form.bounds import clamped
 from mb_targets.form.conversions import arithmetic
-from mb_targets.form.nest import (
-    Accumulate,
-    Call,
-    Const,
-    Expr,
-    If,
-    Loop,
-    Op,
-    Select,
-    Stmt,
-    Var,
-    expressions,
-    map_expressions,
-    statements,
-    transform,
-)
+from mb_targets.form.nest import Accumulate, Call, Const, Expr, If, Loop, Op, Select, Stmt, Var
+from mb_targets.form.traverse import expressions, map_expressions, statements, transform
 
 Body = tuple[Stmt, ...]
 

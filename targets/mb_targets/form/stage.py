@@ -30,12 +30,9 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    loads,
-    map_expressions,
-    transform,
-    walk,
 )
 from mb_targets.form.tile import extent, fresh, names
+from mb_targets.form.traverse import loads, map_expressions, transform, walk
 from mb_targets.model import Dtype
 
 ZERO, ONE = Const(0, "i32"), Const(1, "i32")

@@ -27,10 +27,8 @@ from mb_targets.form.nest import (
     Op,
     Stmt,
     Var,
-    map_expressions,
-    rebuild,
-    statements,
 )
+from mb_targets.form.traverse import map_expressions, rebuild, statements
 
 
 def names(form: Form) -> set[str]:
@@ -80,6 +78,7 @@ def tile(form: Form, sizes: dict[str, tuple[int, int]], whole: frozenset[str] = 
         if jam * lanes == 1:
             axes.append(a)
             continue
+        _countable(a)
         first = fresh(f"{a.name}0", taken)
         axes.append(replace(a, name=first, block=jam * lanes * a.block))
         tiled.append(Tiled(a.name, Var(first, a.dtype), jam, lanes))
@@ -103,6 +102,11 @@ def tile(form: Form, sizes: dict[str, tuple[int, int]], whole: frozenset[str] = 
     if condition is not None:
         full = (If(condition, full, _edge(form, tiles, by_name, whole)),)
     return replace(form, axes=tuple(axes), body=full)
+
+
+def _countable(axis: Axis) -> None:
+    if axis.level == "group" and axis.extent is None:
+        raise Declined("only the launch tells how many groups there are")
 
 
 def _edge(
@@ -133,6 +137,7 @@ def chunk(form: Form, name: str, size: int) -> Form:
     axis = next((a for a in form.axes if a.name == name), None)
     if axis is None:
         raise Declined(f"no axis {name}")
+    _countable(axis)
     taken = names(form)
     first = Var(fresh(f"{name}0", taken), axis.dtype)
     last: Expr = Op("+", (first, Const(size, "i32")), axis.dtype)

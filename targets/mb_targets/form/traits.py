@@ -27,11 +27,8 @@ from mb_targets.form.nest import (
     Stmt,
     Store,
     Var,
-    children,
-    expressions,
-    statements,
-    walk,
 )
+from mb_targets.form.traverse import children, expressions, statements, walk
 
 _MATH_COST, _DIVISION_COST = 16, 4
 _FEW = 16

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mb_targets.form.dependence import Declined
-from mb_targets.form.nest import DoesNotLift, Form
+from mb_targets.form.nest import Call, DoesNotLift, Form
 from mb_targets.form.schedule import STEPS, schedule
 from mb_targets.form.schedule import apply as carry_out
+from mb_targets.form.traverse import expressions, statements, walk
 from mb_targets.model import (
     Action,
     Device,
@@ -101,6 +102,8 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
         if chosen.keep_launch
         else launch_change(form, new, len(launch.global_size), plan, chosen.local, chosen.local_set)
     )
+    if change is not None and change.global_size != tuple(f"G{d}" for d in range(len(launch.global_size))):
+        _refuse_launch_queries(form)
     surplus = change is not None and change.local_size is not None and any(n > 1 for n in change.local_size)
     style = printer.Style(chosen.keep_launch, surplus)
     text = f"{signature(kernel, chosen.restrict, change)}\n{printer.body(new, style)}"
@@ -108,6 +111,15 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
     if text == kernel.text and change is None:
         raise Declined("it changes nothing")
     return Variant(source, kernel.name, chain, change, chosen.flags)
+
+
+def _refuse_launch_queries(form: Form) -> None:
+    """A kernel that asks how large its launch is means something else under another one."""
+    for s in statements(form.body):
+        for top in expressions(s):
+            for e in walk(top):
+                if isinstance(e, Call) and e.function.startswith("get_"):
+                    raise Declined(f"the kernel asks for {e.function}, which another NDRange changes")
 
 
 def _textual(

@@ -10,19 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from mb_targets.form.affine import coefficient, constant
 from mb_targets.form.dependence import inline_indices
-from mb_targets.form.nest import (
-    Call,
-    DoesNotLift,
-    Form,
-    Loop,
-    Store,
-    expressions,
-    loads,
-    statements,
-    walk,
-)
+from mb_targets.form.nest import Call, DoesNotLift, Form, Loop, Store
 from mb_targets.form.rewrite import EXPENSIVE, NATIVE
 from mb_targets.form.schedule import schedule
+from mb_targets.form.traverse import expressions, loads, statements, walk
 from mb_targets.model import Action, Device, Kernel, LaunchSpec, Proposal
 
 RECTANGLES = {1: ("1", "16", "64", "256"), 2: ("1,1", "16,1", "8,8", "16,16"), 3: ("1,1,1", "8,8,1")}
@@ -138,8 +129,9 @@ def _axes(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Propo
             for w in (16, 8, 4):
                 gain = (4.0 if cpu else 1.2) * (w / 16) ** 0.3
                 yield _proposal(gain, f"consecutive {axis.name} touch consecutive elements", "lanes", dim, w)
-        if jam < 8 and plan.rows is None:
-            gain = 2.0 if has_loop and len(form.axes) > 1 else 1.15
+        shared = has_loop and len(form.axes) > 1
+        if jam < 8 and (plan.rows is None or (shared and jam < 4)):
+            gain = 2.0 if shared else 1.15
             for r in {2 * jam, 4 * jam} if jam < 4 else {2 * jam}:
                 yield _proposal(gain, "values loaded once serve several results", "jam", dim, r)
         if dim not in plan.chunks and not plan.tiles:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mb_targets.form.affine import coefficient, constant, depends, equal, polynomial, simplify, split
 from mb_targets.form.dtypes import common
-from mb_targets.form.nest import Cast, Const, Expr, Load, Op, Select, Var, walk
+from mb_targets.form.nest import Cast, Const, Expr, Load, Op, Select, Var
+from mb_targets.form.traverse import walk
 
 x, y, n = (Var(name, "i32") for name in "xyn")
 

@@ -8,7 +8,8 @@ from lifted import ROOT, form_of, kernels
 
 from mb_targets.form.affine import equal
 from mb_targets.form.evaluate import evaluate
-from mb_targets.form.nest import Accumulate, Assign, Const, Form, Let, Loop, Op, Store, Var, statements
+from mb_targets.form.nest import Accumulate, Assign, Const, Form, Let, Loop, Op, Store, Var
+from mb_targets.form.traverse import statements
 from mb_targets.opencl.lift import lift
 
 N = Var("n", "i32")
@@ -176,7 +177,7 @@ def test_a_macro_that_is_a_number_keeps_its_name() -> None:
 
 
 def _constants(s: object) -> list[Const]:
-    from mb_targets.form.nest import expressions, walk
+    from mb_targets.form.traverse import expressions, walk
 
     return [e for top in expressions(s) for e in walk(top) if isinstance(e, Const)]  # type: ignore[arg-type]
 
