@@ -47,12 +47,10 @@ def regroup(form: Form, items: int, folded: frozenset[str]) -> Form:
     position = fresh("i", taken)
     body, total = _merged(axis, loop, width, position)
     item = Var(fresh("part", taken), axis.dtype)
-    share = Var(fresh("share", taken), axis.dtype)
-    many = Var(fresh("parts", taken), "i32")
+    share, many, first, last = (Var(fresh(n, taken), "i32") for n in ("share", "parts", "first", "last"))
     groups = _as_i32(axis.extent)
     rounded = Op("/", (Op("-", (Op("+", (total, many), "i32"), Const(1, "i32")), "i32"), many), "i32")
-    first = Op("*", (item, share), "i32")
-    last = Call("min", (Op("*", (Op("+", (item, Const(1, "i32")), "i32"), share), "i32"), total), "i32")
+    end = Call("min", (Op("+", (first, share), "i32"), total), "i32")
     rest = Loop(
         axis.name,
         axis.dtype,
@@ -63,7 +61,9 @@ def regroup(form: Form, items: int, folded: frozenset[str]) -> Form:
     )
     stmts: tuple[Stmt, ...] = (
         Let(many.name, "i32", _fewer(items, groups)),
-        Let(share.name, axis.dtype, rounded),
+        Let(share.name, "i32", rounded),
+        Let(first.name, "i32", Op("*", (_as_i32(item), share), "i32")),
+        Let(last.name, "i32", end),
         let,
         Loop(position, "i32", first, last, Const(1, "i32"), body),
         Store(store.buffer, item, store.value),

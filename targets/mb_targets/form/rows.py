@@ -10,6 +10,7 @@ from mb_targets.form.expand import Expansion, Tiled
 from mb_targets.form.nest import (
     Accumulate,
     Assign,
+    Call,
     Const,
     Expr,
     Fold,
@@ -63,12 +64,13 @@ def vectorize_loops(
             if isinstance(s, Let):
                 dtypes[s.name] = s.dtype
             if isinstance(s, Loop) and not any(isinstance(x, Loop) for x in statements(s.body)):
+                before, s = _named_stop(s, taken)
                 try:
-                    out += _share_end(_vectorize(s, lanes, copies, taken, dtypes), ends)
+                    out += before + _share_end(_vectorize(s, lanes, copies, taken, dtypes), ends)
                     done.append(s.name)
                 except Declined as e:
                     reasons.append(str(e))
-                    out.append(s)
+                    out += [*before, s]
                 continue
             if isinstance(s, Loop):
                 s = replace(s, body=visit(s.body))
@@ -131,6 +133,14 @@ def _vectorize(loop: Loop, lanes: int, copies: int, taken: set[str], dtypes: dic
         *after,
         replace(loop, start=end),
     ]
+
+
+def _named_stop(loop: Loop, taken: set[str]) -> tuple[list[Stmt], Loop]:
+    """Give a stop that has to be worked out a name, since it will stand in several places."""
+    if not isinstance(loop.stop, Call):
+        return [], loop
+    stop = Var(fresh(f"{loop.name}_stop", taken), loop.dtype)
+    return [Let(stop.name, loop.dtype, loop.stop)], replace(loop, stop=stop)
 
 
 def _share_end(new: list[Stmt], ends: list[Let]) -> list[Stmt]:

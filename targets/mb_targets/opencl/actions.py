@@ -93,6 +93,8 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
     chosen = choices(chain)
     folded = frozenset(a.name for a in launch.arguments if a.fold == "sum")
     plan = schedule(chain, folded)
+    if chosen.keep_launch and plan.swap:
+        raise Declined("swapped axes need a swapped NDRange")
     if chosen.keep_launch and (plan.stage or plan.group):
         raise Declined("local tiles need their own work-group size")
     whole = frozenset() if chosen.keep_launch else frozenset(a.name for a in form.axes if a.extent is None)

@@ -7,6 +7,7 @@ The expectations are medians over the hand-written variants measured for this pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from mb_targets.form.affine import coefficient, constant
 from mb_targets.form.dependence import inline_indices
@@ -16,6 +17,8 @@ from mb_targets.form.schedule import schedule
 from mb_targets.form.traverse import expressions, loads, statements, walk
 from mb_targets.model import Action, Device, Kernel, LaunchSpec, Proposal
 
+# More copies than a CPU or GPU has vector registers for spill, and on PoCL may overrun a work item's stack.
+MOST_COPIES = 16
 RECTANGLES = {1: ("1", "16", "64", "256"), 2: ("1,1", "16,1", "8,8", "16,16"), 3: ("1,1,1", "8,8,1")}
 
 
@@ -132,7 +135,10 @@ def _axes(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Propo
         shared = has_loop and len(form.axes) > 1
         if jam < 8 and (plan.rows is None or (shared and jam < 4)):
             gain = 2.0 if shared else 1.15
-            for r in {2 * jam, 4 * jam} if jam < 4 else {2 * jam}:
+            others = prod(j for d, (j, _) in plan.tiles.items() if d != dim)
+            for r in (2 * jam, 4 * jam) if jam < 4 else (2 * jam,):
+                if r * others > MOST_COPIES:
+                    continue
                 yield _proposal(gain, "values loaded once serve several results", "jam", dim, r)
         if dim not in plan.chunks and not plan.tiles:
             sizes = (
@@ -192,7 +198,7 @@ def _local(kernel: Kernel, launch: LaunchSpec, device: Device, chain: Sequence[A
     free = structural or (launch.local_size is None and "local" not in kernel.text)
     if free and not _has(chain, "keep_launch"):
         for shape in RECTANGLES[dims]:
-            if _product(shape) <= device.max_work_group:
+            if prod(map(int, shape.split(","))) <= device.max_work_group:
                 gain = 1.2 if structural and set(shape) <= {"1", ","} else 1.05
                 yield _proposal(gain, "another work-group size", "local", *shape.split(","))
     if any(p.space == "global" and not p.restrict for p in kernel.parameters) and not _has(chain, "restrict"):
@@ -200,10 +206,3 @@ def _local(kernel: Kernel, launch: LaunchSpec, device: Device, chain: Sequence[A
     if not _has(chain, "wide_ids"):
         gain = 1.5 if "intel" in device.toolchain.lower() else 1.0
         yield _proposal(gain, "with size_t ids the compiler sees consecutive accesses", "wide_ids")
-
-
-def _product(shape: str) -> int:
-    total = 1
-    for n in shape.split(","):
-        total *= int(n)
-    return total

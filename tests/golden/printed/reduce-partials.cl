@@ -7,13 +7,15 @@ __kernel void reduce_partials(__global const float *x, __global float *partial, 
         return;
     int parts = min(4, (n + 255) / 256);
     int share = (n + parts - 1) / parts;
+    int first = part * share;
+    int last = min(first + share, n);
     float sum = 0.0f;
-    int i_end = min((part + 1) * share, n) - (min((part + 1) * share, n) - part * share) % 64;
+    int i_end = last - (last - first) % 64;
     float16 sum_v_0 = 0.0f;
     float16 sum_v_1 = 0.0f;
     float16 sum_v_2 = 0.0f;
     float16 sum_v_3 = 0.0f;
-    for (int i = part * share; i < i_end; i += 64) {
+    for (int i = first; i < i_end; i += 64) {
         sum_v_0 += vload16(0, x + i);
         sum_v_1 += vload16(0, x + i + 16);
         sum_v_2 += vload16(0, x + i + 32);
@@ -26,7 +28,7 @@ __kernel void reduce_partials(__global const float *x, __global float *partial, 
     float4 sum_4 = sum_8.lo + sum_8.hi;
     float2 sum_2 = sum_4.lo + sum_4.hi;
     sum += sum_2.x + sum_2.y;
-    for (int i = i_end; i < min((part + 1) * share, n); ++i) {
+    for (int i = i_end; i < last; ++i) {
         sum += x[i];
     }
     partial[part] = sum;

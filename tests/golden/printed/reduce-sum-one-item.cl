@@ -4,7 +4,8 @@ __kernel void reduce_sum(__global const float *x, __global float *partial, const
 {
     const int group = get_global_id(0);
     float sum = 0.0f;
-    int lid_end = min(256, n - 256 * group) - min(256, n - 256 * group) % 64;
+    int lid_stop = min(256, n - 256 * group);
+    int lid_end = lid_stop - lid_stop % 64;
     float16 sum_v_0 = 0.0f;
     float16 sum_v_1 = 0.0f;
     float16 sum_v_2 = 0.0f;
@@ -22,7 +23,7 @@ __kernel void reduce_sum(__global const float *x, __global float *partial, const
     float4 sum_4 = sum_8.lo + sum_8.hi;
     float2 sum_2 = sum_4.lo + sum_4.hi;
     sum += sum_2.x + sum_2.y;
-    for (int lid = lid_end; lid < min(256, n - 256 * group); ++lid) {
+    for (int lid = lid_end; lid < lid_stop; ++lid) {
         sum += x[256 * group + lid];
     }
     partial[group] = sum;
