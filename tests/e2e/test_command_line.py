@@ -219,6 +219,7 @@ def test_a_kernel_inside_a_python_file_is_optimized(tmp_path: Path) -> None:
     file.write_text(text.replace("count=2097152", "count=65536"))
     done = optimize(str(file), "--device", "pocl", "--candidates", "2", "--json")
     assert (done.returncode, found(done)["kernel"]) == (0, "brighten"), done.stderr
+    assert found(done)["refused"] < found(done)["tried"]
 
 
 def test_doctor_names_each_target_and_its_parts() -> None:

@@ -12,6 +12,7 @@ from mb_targets.opencl.scan import Scan
 __all__ = ["HOST_LANGUAGES", "embedded", "features", "find_kernels"]
 
 HOST_LANGUAGES = frozenset({"c", "cpp", "python"})
+DIALECT = "opencl"  # of what such a string holds
 
 _CPP_STRING = re.compile(
     r"""//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)
@@ -33,7 +34,7 @@ def find_kernels(text: str, language: str) -> Sequence[Kernel]:
     """Find the kernels that are whole, in order; each one's source is the string that holds it."""
     if language not in HOST_LANGUAGES:
         return Scan(text, language).kernels
-    return [k for offset, source in embedded(text, language) for k in Scan(source, language, offset).kernels]
+    return [k for offset, source in embedded(text, language) for k in Scan(source, DIALECT, offset).kernels]
 
 
 def embedded(text: str, language: str) -> list[tuple[int, str]]:
