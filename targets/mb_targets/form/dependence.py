@@ -70,7 +70,7 @@ def inline_indices(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             and s.name not in changed
             and not depends(s.value, changed)
             and not any(
-                isinstance(e, Load | Call | Select) or (isinstance(e, Op) and e.op in {"/", "%"})
+                isinstance(e, Load | Call | Select) or (isinstance(e, Op) and e.op == "%")
                 for e in walk(s.value)
             )
         )
