@@ -10,7 +10,7 @@ from mb_agent.events import Failed, Finished, Offer
 from mb_kb.views import Attempt, KernelPast, SimilarKernel
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Standing
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 LENS_CHARACTERS = 90
 

@@ -13,7 +13,7 @@ import msgspec
 from mb_agent import events
 from mb_lsp import follow, optimize, pick
 from mb_lsp.problems import Code, CommandError
-from mb_targets.model import Measurement
+from mb_targets.outcome import Measurement
 
 # The least CPU-time ratio promised for each file, by toolchain. For files of tests/data/relatives it is half
 # the bar of the example they resemble.

@@ -14,18 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mb_kb.knowledge import KnowledgeBase, entry_of, open_base
-from mb_targets.model import (
-    Action,
-    Check,
-    Level,
-    Measurement,
-    Outcome,
-    Provenance,
-    Speedup,
-    State,
-    Verdict,
-    digest,
-)
+from mb_targets.model import Action, State, digest
+from mb_targets.outcome import Check, Level, Measurement, Outcome, Provenance, Speedup, Verdict
 
 OUTCOMES_A_KERNEL = 50
 KERNELS_A_WORK = 16

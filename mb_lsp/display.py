@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mb_agent import events
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 PLAIN_EVERY_SECONDS = 10.0
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mb_agent.events import Finished, Offer
 from mb_lsp.annotate import interval, times
 from mb_lsp.shelf import Job
-from mb_targets.model import Check, Device, Measurement
+from mb_targets.model import Device
+from mb_targets.outcome import Check, Measurement
 
 
 def evidence(job: Job, offer: Offer) -> str:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mb_lsp.results import LaunchResult, OfferResult, Result, SpeedupResult
-from mb_targets.model import Check
+from mb_targets.outcome import Check
 
 _CLOCKS = {"cpu": "CPU time", "event": "device time"}
 

@@ -9,7 +9,8 @@ from typing import Literal
 import msgspec
 
 from mb_agent import events
-from mb_targets.model import Check, LaunchSpec, Measurement, Speedup, Variant
+from mb_targets.model import LaunchSpec, Variant
+from mb_targets.outcome import Check, Measurement, Speedup
 
 SCHEMA = 1
 VerdictWord = Literal["faster", "nothing faster", "cancelled", "failed"]

@@ -17,7 +17,8 @@ from mb_agent import events
 from mb_agent.events import Failed, Finished, Offer, Progress, Queued, Started, Tried
 from mb_kb.records import MINIMUM_GAIN
 from mb_lsp import processes
-from mb_targets.model import Outcome, Speedup, Variant
+from mb_targets.model import Variant
+from mb_targets.outcome import Outcome, Speedup
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -6,22 +6,16 @@ from mb_agent import events
 from mb_targets.model import (
     Action,
     Argument,
-    Check,
     Device,
     Kernel,
     LaunchChange,
     LaunchSpec,
-    Level,
-    Measurement,
-    Outcome,
     Parameter,
-    Provenance,
-    Speedup,
     State,
     Symbol,
     Variant,
-    Verdict,
 )
+from mb_targets.outcome import Check, Level, Measurement, Outcome, Provenance, Speedup, Verdict
 
 SOURCE = (
     "__kernel void twice(__global float *y, int n) { int i = get_global_id(0); if (i < n) y[i] *= 2.0f; }\n"

@@ -5,18 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from mb_targets.model import (
-    Action,
-    Check,
-    Level,
-    Measurement,
-    Outcome,
-    Provenance,
-    Speedup,
-    State,
-    Verdict,
-    digest,
-)
+from mb_targets.model import Action, State, digest
+from mb_targets.outcome import Check, Level, Measurement, Outcome, Provenance, Speedup, Verdict
 
 STATE = State("contraction", ("strided", "unit"), "f32", 10, 2, "memory", "opencl", "cpu-amd-zen4-pocl")
 JAM = Action("jam", ("y", "8"))

@@ -18,7 +18,8 @@ from mb_agent.oracle import Case, Oracle
 from mb_agent.trial import Candidate
 from mb_agent.worker import WorkerProcess
 from mb_targets.errors import BuildError
-from mb_targets.model import Check, Device, LaunchSpec, Variant
+from mb_targets.model import Device, LaunchSpec, Variant
+from mb_targets.outcome import Check
 
 BUILD_SECONDS = 30.0
 

@@ -13,7 +13,7 @@ from mb_agent.errors import TimedOut, WorkerDied
 from mb_agent.inputs import FLOATS, POISONS, Fill, has_floats
 from mb_agent.oracle import Case, Oracle
 from mb_agent.trial import Refused, Runner, Trial, written
-from mb_targets.model import Check
+from mb_targets.outcome import Check
 from mb_targets.protocol import Launch
 
 SANITIZE_SECONDS = 40.0

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from mb_targets.model import Speedup, Verdict
+from mb_targets.outcome import Speedup, Verdict
 
 Judgement = Literal[
     "refused", "slower", "no effect", "less than expected", "as expected", "more than expected"

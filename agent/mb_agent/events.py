@@ -12,18 +12,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from mb_targets.model import (
-    Device,
-    Kernel,
-    LaunchSpec,
-    Measurement,
-    Outcome,
-    Precision,
-    Speedup,
-    State,
-    Variant,
-    Verdict,
-)
+from mb_targets.model import Device, Kernel, LaunchSpec, Precision, State, Variant
+from mb_targets.outcome import Measurement, Outcome, Speedup, Verdict
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):

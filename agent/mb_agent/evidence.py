@@ -6,18 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from mb_targets.model import (
-    Device,
-    Kernel,
-    LaunchSpec,
-    Measurement,
-    Precision,
-    Provenance,
-    Speedup,
-    State,
-    Variant,
-    Verdict,
-)
+from mb_targets.model import Device, Kernel, LaunchSpec, Precision, State, Variant
+from mb_targets.outcome import Measurement, Provenance, Speedup, Verdict
 
 VERSION = 1
 

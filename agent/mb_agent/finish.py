@@ -19,16 +19,8 @@ from mb_agent.record import provenance
 from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
 from mb_targets.errors import BuildError, RunError
-from mb_targets.model import (
-    Action,
-    Level,
-    Measurement,
-    NotApplicable,
-    Outcome,
-    Speedup,
-    Variant,
-    Verdict,
-)
+from mb_targets.model import Action, NotApplicable, Variant
+from mb_targets.outcome import Level, Measurement, Outcome, Speedup, Verdict
 
 FINAL_TURNS = 24
 # How many of each kind are verified before giving up: the next best may hold where the best did not.

@@ -26,7 +26,8 @@ from mb_agent.sizes import SCREEN_NS
 from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
 from mb_targets.errors import RunError
-from mb_targets.model import Action, Level, Measurement, NotApplicable, Outcome, Speedup, Variant, Verdict
+from mb_targets.model import Action, NotApplicable, Variant
+from mb_targets.outcome import Level, Measurement, Outcome, Speedup, Verdict
 
 RACE_TURNS = 10
 # A candidate takes the lead when the lower end of its interval is beyond this: noise alone must not.

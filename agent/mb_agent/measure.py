@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mb_agent.worker import SharedInputs, WorkerProcess
-from mb_targets.model import Device, Measurement, Speedup
+from mb_targets.model import Device
+from mb_targets.outcome import Measurement, Speedup
 from mb_targets.protocol import Launch
 
 SAMPLE_NS = 3_000_000

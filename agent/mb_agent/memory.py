@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mb_kb.errors import KnowledgeError
 from mb_kb.knowledge import KnowledgeBase, open_base
-from mb_targets.model import Action, Outcome, State
+from mb_targets.model import Action, State
+from mb_targets.outcome import Outcome
 
 ELITES = 4
 # A failure seen once may be another kernel's; seen twice in this very state it stands.

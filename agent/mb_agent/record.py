@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from mb_agent.setup import Job
-from mb_targets.model import Provenance, Variant
+from mb_targets.model import Variant
+from mb_targets.outcome import Provenance
 
 
 def provenance(job: Job, variant: Variant, created: float) -> Provenance:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mb_agent.budget import Spending
 from mb_agent.events import Event, Progress
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 INTERVAL_S = 0.5
 

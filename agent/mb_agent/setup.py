@@ -18,7 +18,8 @@ from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
 from mb_agent.worker import share
 from mb_targets.errors import BuildError, RunError, TargetError
-from mb_targets.model import Device, Kernel, LaunchSpec, Speedup, State
+from mb_targets.model import Device, Kernel, LaunchSpec, State
+from mb_targets.outcome import Speedup
 from mb_targets.protocol import Question, Target
 
 CONTROL_TURNS = 12

@@ -13,7 +13,8 @@ from mb_agent.sizes import Plan, Sizes
 from mb_agent.tolerance import compare
 from mb_agent.worker import WorkerProcess
 from mb_targets.errors import RunError, TargetError
-from mb_targets.model import Check, CounterExample, Variant
+from mb_targets.model import Variant
+from mb_targets.outcome import Check, CounterExample
 from mb_targets.protocol import Launch
 
 RUN_SECONDS = 5.0

@@ -15,7 +15,8 @@ from mb_agent.checks import FULL, PROBE, SMOKE, Table
 from mb_agent.oracle import Oracle
 from mb_agent.sizes import Plan
 from mb_agent.trial import Candidate, Refused, Runner, Trial
-from mb_targets.model import Check, Kernel, Level, Parameter, Variant, Verdict
+from mb_targets.model import Kernel, Parameter, Variant
+from mb_targets.outcome import Check, Level, Verdict
 from mb_targets.protocol import Target
 
 

@@ -8,7 +8,7 @@ from mb_kb import keys, records, tally
 from mb_kb.retrieve import own_winners, row_at
 from mb_kb.store import Store, Transaction
 from mb_kb.views import Attempt, KernelPast
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 REMEMBERED = 10_000  # outcomes kept in short: they never change
 

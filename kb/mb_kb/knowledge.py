@@ -17,7 +17,8 @@ from mb_kb.history import History
 from mb_kb.similar import Neighbours
 from mb_kb.store import LOCK_SECONDS, MAP_BYTES, Store, Transaction
 from mb_kb.views import ActionValue, Constraint, Elite, KernelPast, SimilarKernel, Stats
-from mb_targets.model import Outcome, State
+from mb_targets.model import State
+from mb_targets.outcome import Outcome
 
 ALIKE = 0.8  # cosine from which a similar kernel's chains are worth trying
 BATCH = 100_000  # outcomes in one transaction of a bulk write

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from mb_targets.model import (
-    Action,
+from mb_targets.model import Action, State
+from mb_targets.outcome import (
     Check,
     CounterExample,
     Label,
@@ -23,7 +23,6 @@ from mb_targets.model import (
     Outcome,
     Provenance,
     Speedup,
-    State,
     Verdict,
 )
 

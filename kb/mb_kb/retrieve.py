@@ -8,7 +8,8 @@ from itertools import islice
 from mb_kb import blend, keys, records, tally
 from mb_kb.store import Transaction
 from mb_kb.views import ActionValue, Constraint, Elite, Origin
-from mb_targets.model import Action, Speedup, State
+from mb_targets.model import Action, State
+from mb_targets.outcome import Speedup
 
 MOST_ROWS = 4096  # read of one level of one table
 

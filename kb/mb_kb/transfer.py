@@ -23,7 +23,7 @@ from mb_kb.knowledge import BATCH, KnowledgeBase
 from mb_kb.salvage import is_database, salvage
 from mb_kb.spool import Entry
 from mb_kb.store import SCHEMA, Transaction
-from mb_targets.model import Outcome
+from mb_targets.outcome import Outcome
 
 LONGEST_LINE = 1 << 20
 LONGEST_VECTOR = 1024

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mb_targets.model import Action, Speedup
+from mb_targets.model import Action
+from mb_targets.outcome import Speedup
 
 Origin = Literal["same kernel", "same state", "coarser state", "similar kernel"]
 

@@ -1,5 +1,5 @@
 from mb_agent.critic import judge
-from mb_targets.model import Check, Level, Speedup, Verdict
+from mb_targets.outcome import Check, Level, Speedup, Verdict
 
 GOOD = Verdict(Level.COMPILED, smoke=True)
 VEC = "vec(i, 8)"

@@ -22,7 +22,7 @@ from mb_agent.events import (
     write_request,
 )
 from mb_targets import registry
-from mb_targets.model import Level
+from mb_targets.outcome import Level
 
 pytestmark = [pytest.mark.needs("pocl"), pytest.mark.timeout(180)]
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mb_agent.measure import MINIMUM_GAIN, Pairs, decided, interval, minimum_gain, narrow
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 
 def pairs_of(ratios):

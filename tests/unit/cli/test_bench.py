@@ -11,7 +11,7 @@ from mb_agent import events
 from mb_lsp import bench, bench_examples, bench_server
 from mb_lsp.cli import parser
 from mb_lsp.problems import CommandError
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 
 def test_a_row_keeps_winners_that_change_the_launch_apart() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from mb_agent import events
 from mb_lsp.display import LiveDisplay, PlainDisplay, open_display
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 
 def terminal() -> Console:

@@ -16,7 +16,7 @@ from rich.console import Console
 from mb_agent import events
 from mb_lsp import optimize, report, results
 from mb_lsp.problems import Code
-from mb_targets.model import Check, Level
+from mb_targets.outcome import Check, Level
 
 DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
 

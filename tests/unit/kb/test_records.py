@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mb_kb import records
-from mb_targets.model import CounterExample, Level, Outcome, Speedup
+from mb_targets.outcome import CounterExample, Level, Outcome, Speedup
 
 OUTCOMES = [
     made.outcome(),

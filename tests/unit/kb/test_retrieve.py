@@ -11,7 +11,8 @@ import pytest
 
 from mb_kb.knowledge import KnowledgeBase, entry_of
 from mb_kb.spool import Entry
-from mb_targets.model import Action, Level, Outcome, State, digest
+from mb_targets.model import Action, State, digest
+from mb_targets.outcome import Level, Outcome
 
 MATMUL = digest("matmul")
 ZEN5 = made.on("cpu-amd-zen5-pocl")

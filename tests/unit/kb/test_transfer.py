@@ -12,7 +12,7 @@ import pytest
 from mb_kb import keys, transfer
 from mb_kb.errors import KnowledgeError
 from mb_kb.knowledge import KnowledgeBase, entry_of
-from mb_targets.model import Outcome
+from mb_targets.outcome import Outcome
 
 OUTCOMES = made.crowd(60)
 

@@ -11,7 +11,7 @@ from mb_lsp.annotate import Memory
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Kind, Standing, standing
 from mb_targets import registry
-from mb_targets.model import Speedup
+from mb_targets.outcome import Speedup
 
 GAIN = Attempt("jam(y, 8)", "cpu-zen4-pocl", Speedup(2.1, 2.0, 2.2), True, "", "", 0.0, "v")
 REFUSED = Attempt("tile|x", "cpu-zen4-pocl", None, False, "races", "", 0.0, "w")
