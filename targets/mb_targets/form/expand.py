@@ -37,6 +37,8 @@ from mb_targets.form.traverse import loads, rebuild, walk
 from mb_targets.model import ITEM_BYTES, Dtype
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+SIGNED: Mapping[int, Dtype] = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+"""The integer of so many bytes, which is what a comparison of vectors gives and a vector select wants."""
 IDENTITY: Mapping[str, float] = {"+": 0, "*": 1, "|": 0, "^": 0}
 
 Coordinate = tuple[int, ...]
@@ -190,7 +192,7 @@ class Expansion:
         """A vector comparison gives integers as wide as what it compares."""
         if op in COMPARISONS or op in {"&&", "||", "!"}:
             widest = max(ITEM_BYTES[v.dtype] for v in values if v.lanes > 1)
-            return {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[widest]  # type: ignore[return-value]
+            return SIGNED[widest]
         return dtype
 
     def _select(self, e: Select, at: Coordinate) -> Expr:
@@ -200,8 +202,7 @@ class Expansion:
         condition = self.value(e.condition, at)
         yes, no = self._widen(self.value(e.yes, at)), self._widen(self.value(e.no, at))
         if condition.lanes > 1 and ITEM_BYTES[condition.dtype] != ITEM_BYTES[e.dtype]:
-            wide: Dtype = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}[ITEM_BYTES[e.dtype]]  # type: ignore[assignment]
-            condition = Cast(condition, wide, self.lanes)
+            condition = Cast(condition, SIGNED[ITEM_BYTES[e.dtype]], self.lanes)
         return Select(condition, yes, no, e.dtype, self.lanes)
 
     def body(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -26,6 +26,7 @@ from mb_targets.form.nest import (
     Load,
     Loop,
     Op,
+    Operator,
     Select,
     Stmt,
     Store,
@@ -33,13 +34,12 @@ from mb_targets.form.nest import (
 )
 from mb_targets.form.tile import extent, fresh, names
 from mb_targets.form.traverse import loads, map_expressions, transform, walk
-from mb_targets.model import Dtype
 
 ZERO, ONE = Const(0, "i32"), Const(1, "i32")
 
 
-def _op(op: str, a: Expr, b: Expr) -> Expr:
-    return simplify(Op(op, (a, b), "i32"))  # type: ignore[arg-type]
+def _op(op: Operator, a: Expr, b: Expr) -> Expr:
+    return simplify(Op(op, (a, b), "i32"))
 
 
 def _int(n: int) -> Const:
@@ -92,20 +92,86 @@ def _frame(form: Form, group: Group, body: tuple[Stmt, ...]) -> Form:
     return replace(form, axes=axes, body=(*ids, *body))
 
 
-def _fill(
-    group: Group, array: str, dtype: Dtype, buffer: str, rows: int, columns: int, index: Expr,
-    guard: Expr | None, row: Var, column: Var, taken: set[str],
-) -> Stmt:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a contraction loads of one buffer, and the local tile that holds a slice of it.
+
+    Attributes:
+        load: The load as the user wrote it.
+        axis: The axis that it depends on besides the loop.
+        array: The tile's name.
+        along: The one of loop and axis that walks consecutive elements: the tile's columns.
+        across: The other one: the tile's rows.
+        rows: Rows of the tile.
+        columns: Columns of the tile; a row takes one element more, which keeps banks apart.
+    """
+
+    load: Load
+    axis: int
+    array: str
+    along: str
+    across: str
+    rows: int
+    columns: int
+
+    @property
+    def tile(self) -> Array:
+        """The tile's declaration."""
+        return Array(self.array, self.load.dtype, self.rows * (self.columns + 1), "local")
+
+    def cell(self, row: Expr, column: Expr) -> Expr:
+        """Number an element of the tile."""
+        return _op("+", _op("*", row, _int(self.columns + 1)), column)
+
+
+def _operand(load: Load, group: Group, loop: Loop, depth: int, taken: set[str]) -> Operand:
+    axes = [a for a in group.axes if depends(load.index, (a.name,))]
+    if len(axes) != 1 or not depends(load.index, (loop.name,)):
+        raise Declined(f"{load.buffer} is not walked by the loop and one axis")
+    axis = group.of(axes[0].name)
+    along, across = _unit(load, loop.name, axes[0].name)
+    sizes = {loop.name: depth, axes[0].name: group.span[axis]}
+    array = fresh(f"{load.buffer}_tile", taken)
+    return Operand(load, axis, array, along, across, sizes[across], sizes[along])
+
+
+def _fill(operand: Operand, group: Group, loop: Loop, slice_: Var, depth: int, taken: set[str]) -> Stmt:
     """Let the items of a group load a tile together, neighbours taking neighbouring columns."""
+    axis = group.axes[operand.axis]
     e = Var(fresh("e", taken), "i32")
-    places = {row.name: _op("/", e, _int(columns)), column.name: _op("%", e, _int(columns))}
-    value: Expr = Load(buffer, simplify(substitute(index, places)), dtype)
+    row, column = _op("/", e, _int(operand.columns)), _op("%", e, _int(operand.columns))
+    first = {loop.name: slice_, axis.name: group.first[operand.axis]}
+    places: dict[str, Expr] = {
+        operand.along: _op("+", first[operand.along], column),
+        operand.across: _op("+", first[operand.across], row),
+    }
+    guard = conjunction(
+        Op("<", (places[name], stop), "i32")
+        for name, stop, exact in (
+            (loop.name, loop.stop, _even(loop, depth)),
+            (axis.name, extent(axis), _fits(axis, group.span[operand.axis])),
+        )
+        if not exact
+    )
+    load = operand.load
+    value: Expr = replace(load, index=simplify(substitute(load.index, places)))
     if guard is not None:
-        value = Select(substitute(guard, places), value, Const(0, dtype), dtype)
-    target = _op("+", _op("*", places[row.name], _int(columns + 1)), places[column.name])
-    items = group.size[0] * group.size[1]
+        value = Select(guard, value, Const(0, load.dtype), load.dtype)
+    store = Store(operand.array, operand.cell(row, column), value)
     start = _op("+", _op("*", group.item[1], _int(group.size[0])), group.item[0])
-    return Loop(e.name, "i32", start, _int(rows * columns), _int(items), (Store(array, target, value),))
+    items = group.size[0] * group.size[1]
+    return Loop(e.name, "i32", start, _int(operand.rows * operand.columns), _int(items), (store,))
+
+
+def _from_tile(operand: Operand, group: Group, loop: Loop) -> Load:
+    """Read an element from the tile; the loop counts within its slice."""
+    axis = group.axes[operand.axis]
+    within: dict[str, Expr] = {
+        loop.name: Var(loop.name, "i32"),
+        axis.name: _op("-", Var(axis.name, "i32"), group.first[operand.axis]),
+    }
+    index = operand.cell(within[operand.across], within[operand.along])
+    return replace(operand.load, buffer=operand.array, index=index)
 
 
 def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
@@ -119,51 +185,9 @@ def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
     let, loop, rest = _contraction(form)
     body = inline_indices(loop.body)
     slice_ = Var(fresh(f"{loop.name}0", taken), "i32")
-    tiles: list[Stmt] = []
-    fills: list[Stmt] = []
-    local: dict[Load, Load] = {}
-    for load in dict.fromkeys(loads(body)):
-        axis = [a for a in group.axes if depends(load.index, (a.name,))]
-        if len(axis) != 1 or not depends(load.index, (loop.name,)):
-            raise Declined(f"{load.buffer} is not walked by the loop and one axis")
-        d = group.of(axis[0].name)
-        along, across = _unit(load, loop.name, axis[0].name)
-        row, column = Var(fresh("row", taken), "i32"), Var(fresh("column", taken), "i32")
-        taken -= {row.name, column.name}
-        sizes = {loop.name: depth, axis[0].name: group.span[d]}
-        places: dict[str, Expr] = {
-            along: _op("+", slice_ if along == loop.name else group.first[d], column),
-            across: _op("+", slice_ if across == loop.name else group.first[d], row),
-        }
-        guard = conjunction(
-            Op("<", (places[n], loop.stop if n == loop.name else extent(axis[0])), "i32")
-            for n in (loop.name, axis[0].name)
-            if not _whole(n, loop, axis[0], sizes[n])
-        )
-        array = fresh(f"{load.buffer}_tile", taken)
-        tiles.append(Array(array, load.dtype, sizes[across] * (sizes[along] + 1), "local"))
-        index = substitute(load.index, places)
-        fills.append(
-            _fill(
-                group,
-                array,
-                load.dtype,
-                load.buffer,
-                sizes[across],
-                sizes[along],
-                index,
-                guard,
-                row,
-                column,
-                taken,
-            )
-        )
-        within = {
-            loop.name: Var(loop.name, "i32"),
-            axis[0].name: _op("-", Var(axis[0].name, "i32"), group.first[d]),
-        }
-        place = _op("+", _op("*", within[across], _int(sizes[along] + 1)), within[along])
-        local[load] = replace(load, buffer=array, index=place)
+    operands = [_operand(load, group, loop, depth, taken) for load in dict.fromkeys(loads(body))]
+    fills = [_fill(o, group, loop, slice_, depth, taken) for o in operands]
+    local = {o.load: _from_tile(o, group, loop) for o in operands}
     inner = tuple(
         map_expressions(s, lambda e: transform(e, lambda x: local.get(x, x) if isinstance(x, Load) else x))
         for s in body
@@ -172,21 +196,25 @@ def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
         Tiled(a.name, _op("+", group.first[d], group.item[d]), group.jam[d], 1, group.size[d])
         for d, a in enumerate(group.axes)
     )
-    guarded = conjunction(
+    guard = _in_space(group)
+    if guard is not None and let.value is not None and any(isinstance(e, Load) for e in walk(let.value)):
+        let = replace(let, value=Select(guard, let.value, Const(0.0, let.dtype), let.dtype))
+    step = Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner, unroll=depth)
+    expansion = Expansion(tiled, (let, step, *rest), taken)
+    steps = expansion.body((step,))
+    sliced = (*fills, Barrier(), *steps, Barrier())
+    outer = Loop(slice_.name, "i32", loop.start, loop.stop, _int(depth), sliced)
+    stores = _guarded_copies(expansion, rest, guard, tiled)
+    return _frame(form, group, (*(o.tile for o in operands), *expansion.body((let,)), outer, *stores))
+
+
+def _in_space(group: Group) -> Expr | None:
+    """Give the condition under which a result lies in the space; None where all do."""
+    return conjunction(
         Op("<", (Var(a.name, "i32"), extent(a)), "i32")
         for d, a in enumerate(group.axes)
         if not _fits(a, group.span[d])
     )
-    if guarded is not None and let.value is not None and any(isinstance(e, Load) for e in walk(let.value)):
-        let = replace(let, value=Select(guarded, let.value, Const(0.0, let.dtype), let.dtype))
-    whole_body = (let, Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner), *rest)
-    expansion = Expansion(tiled, whole_body, taken)
-    step = expansion.body((Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner, unroll=depth),))
-    outer = Loop(
-        slice_.name, "i32", loop.start, loop.stop, _int(depth), (*fills, Barrier(), *step, Barrier())
-    )
-    stores = _guarded_copies(expansion, rest, guarded, tiled)
-    return _frame(form, group, (*tiles, *expansion.body((let,)), outer, *stores))
 
 
 def _guarded_copies(
@@ -229,11 +257,10 @@ def _fits(axis: Axis, span: int) -> bool:
     return known is not None and known % span == 0
 
 
-def _whole(name: str, loop: Loop, axis: Axis, size: int) -> bool:
-    if name != loop.name:
-        return _fits(axis, size)
+def _even(loop: Loop, depth: int) -> bool:
+    """Tell whether slices of this depth fill the loop with nothing left over."""
     trip = constant(_op("-", loop.stop, loop.start))
-    return trip is not None and trip % size == 0
+    return trip is not None and trip % depth == 0
 
 
 def stage_transposition(form: Form, size: int, rows: int) -> Form:

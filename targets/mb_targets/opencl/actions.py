@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mb_targets.form.dependence import Declined
@@ -44,19 +44,21 @@ class Choices:
 
 def choices(chain: Sequence[Action]) -> Choices:
     """Read them; a later one overrides."""
-    values: dict[str, object] = {}
+    chosen = Choices()
     for a in chain:
         match a.id:
             case "local":
-                values |= {"local_set": True}
-                values["local"] = None if a.parameters == ("none",) else tuple(map(int, a.parameters))
-            case "keep_launch" | "restrict":
-                values[a.id] = True
+                local = None if a.parameters == ("none",) else tuple(map(int, a.parameters))
+                chosen = replace(chosen, local=local, local_set=True)
+            case "keep_launch":
+                chosen = replace(chosen, keep_launch=True)
+            case "restrict":
+                chosen = replace(chosen, restrict=True)
             case "flags":
-                values["flags"] = a.parameters
+                chosen = replace(chosen, flags=a.parameters)
             case _:
                 pass
-    return Choices(**values)  # type: ignore[arg-type]
+    return chosen
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +97,7 @@ def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Act
     plan = schedule(chain, folded)
     if chosen.keep_launch and plan.swap:
         raise Declined("swapped axes need a swapped NDRange")
-    if chosen.keep_launch and (plan.stage or plan.group):
+    if chosen.keep_launch and (plan.stage or plan.halo or plan.group):
         raise Declined("local tiles need their own work-group size")
     whole = frozenset() if chosen.keep_launch else frozenset(a.name for a in form.axes if a.extent is None)
     new = carry_out(form, plan, whole)

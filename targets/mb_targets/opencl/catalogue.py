@@ -1,17 +1,18 @@
 """What the catalogue holds to be possible, with the gains to expect before anything was learned.
 
 The expectations are medians over the hand-written variants measured for this project on two CPU runtimes
-(docs/opencl.md); they only order the first tries. What is learned on a device overrides them.
+(guide.md); they only order the first tries. What is learned on a device overrides them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
 from mb_targets.form.affine import coefficient, constant
 from mb_targets.form.dependence import inline_indices
-from mb_targets.form.nest import Call, DoesNotLift, Form, Loop, Store
+from mb_targets.form.nest import Call, DoesNotLift, Form, Loop, Stmt, Store
 from mb_targets.form.rewrite import EXPENSIVE, NATIVE
 from mb_targets.form.schedule import schedule
 from mb_targets.form.traverse import expressions, loads, statements, walk
@@ -19,6 +20,11 @@ from mb_targets.model import Action, Device, Kernel, LaunchSpec, Proposal
 
 # More copies than a CPU or GPU has vector registers for spill, and on PoCL may overrun a work item's stack.
 MOST_COPIES = 16
+FLOATING = re.compile(r"\b(?:float|double|half)\d*\b")
+FLAGS = (
+    ("-cl-mad-enable", 1.03, "a product and a sum may round once"),
+    ("-cl-unsafe-math-optimizations", 1.05, "the compiler may reorder sums"),
+)
 RECTANGLES = {1: ("1", "16", "64", "256"), 2: ("1,1", "16,1", "8,8", "16,16"), 3: ("1,1,1", "8,8,1")}
 
 
@@ -31,13 +37,15 @@ def propose(
 ) -> list[Proposal]:
     """List the actions worth trying on a variant with this chain, each not yet in it."""
     found = list(_local(kernel, launch, device, chain))
-    if isinstance(form, Form):
+    if isinstance(form, DoesNotLift):
+        found += _flags(kernel, chain)
+    else:
         found += _rewrites(form, device, chain)
         found += _loops(form, device, chain)
         found += _axes(form, device, chain)
         found += _groups(form, device, chain)
         found += _stages(form, device, chain)
-        found += _launch(form, launch, chain)
+        found += _launch(form, launch, device, chain)
     return [p for p in found if p.action not in chain]
 
 
@@ -174,16 +182,19 @@ def _stages(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Pro
             yield _proposal(gain, "both sides of a transposition become consecutive", "stage", size, rows)
 
 
-def _unit_axis(body: tuple[object, ...], name: str) -> bool:
+def _unit_axis(body: tuple[Stmt, ...], name: str) -> bool:
     """Tell whether some access walks consecutive elements along an axis."""
-    indices = [e.index for e in loads(body)]  # type: ignore[arg-type]
-    indices += [s.index for s in statements(body) if isinstance(s, Store)]  # type: ignore[arg-type]
+    indices = [e.index for e in loads(body)]
+    indices += [s.index for s in statements(body) if isinstance(s, Store)]
     return any((c := coefficient(i, name)) is not None and constant(c) == 1 for i in indices)
 
 
-def _launch(form: Form, launch: LaunchSpec, chain: Sequence[Action]) -> Iterator[Proposal]:
+def _launch(form: Form, launch: LaunchSpec, device: Device, chain: Sequence[Action]) -> Iterator[Proposal]:
     if chain and not _has(chain, "keep_launch"):
         yield _proposal(0.9, "the user's NDRange stays as it is", "keep_launch")
+    if not _has(chain, "wide_ids"):
+        gain = 1.5 if "intel" in device.toolchain.lower() else 1.0
+        yield _proposal(gain, "with size_t ids the compiler sees consecutive accesses", "wide_ids")
     if len(form.axes) > 1 and not _has(chain, "interchange"):
         yield _proposal(1.05, "the other axis may walk memory better", "interchange")
     if any(a.fold == "sum" for a in launch.arguments) and not _has(chain, "partials"):
@@ -203,6 +214,16 @@ def _local(kernel: Kernel, launch: LaunchSpec, device: Device, chain: Sequence[A
                 yield _proposal(gain, "another work-group size", "local", *shape.split(","))
     if any(p.space == "global" and not p.restrict for p in kernel.parameters) and not _has(chain, "restrict"):
         yield _proposal(1.05, "the compiler may assume that buffers do not overlap", "restrict")
-    if not _has(chain, "wide_ids"):
-        gain = 1.5 if "intel" in device.toolchain.lower() else 1.0
-        yield _proposal(gain, "with size_t ids the compiler sees consecutive accesses", "wide_ids")
+
+
+def _flags(kernel: Kernel, chain: Sequence[Action]) -> Iterator[Proposal]:
+    """Leave given to the compiler, for kernels that no step of a schedule can change.
+
+    Weaker ones first; a later one replaces an earlier one and allows all that it did. Fast relaxed math is
+    not among them: its errors of 2e-5 to 2e-3 are past what verification allows (guide.md).
+    """
+    if not FLOATING.search(kernel.text):
+        return
+    for strength, (flag, gain, reason) in enumerate(FLAGS):
+        if not any(_has(chain, "flags", stronger) for stronger, _, _ in FLAGS[strength:]):
+            yield _proposal(gain, reason, "flags", flag)

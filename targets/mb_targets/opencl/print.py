@@ -33,6 +33,7 @@ from mb_targets.form.nest import (
     Tree,
     Var,
 )
+from mb_targets.model import Dtype
 
 TYPE_NAMES = {
     "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int", "u32": "uint",
@@ -290,9 +291,9 @@ class Printer:
         self._emit(depth + 1, "barrier(CLK_LOCAL_MEM_FENCE);")
         self._emit(depth, "}")
 
-    def _pair(self, op: str, a: str, b: str, dtype: str) -> str:
+    def _pair(self, op: str, a: str, b: str, dtype: Dtype) -> str:
         if op in {"max", "min"}:
-            return f"{op if is_integer(dtype) else 'f' + op}({a}, {b})"  # type: ignore[arg-type]
+            return f"{op if is_integer(dtype) else 'f' + op}({a}, {b})"
         return f"{a} {op} {b}" if " " not in b or b.endswith("]") else f"{a} {op} ({b})"
 
 
