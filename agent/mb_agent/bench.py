@@ -89,12 +89,19 @@ class Bench:
         """Build a candidate again whose process has ended since; False when that is no longer possible."""
         if candidate.side.pid is not None:
             return True
+        if self._closed:
+            raise AgentError("the job was stopped")
         candidate.side.restart()
         try:
             candidate.handle = candidate.side.build(candidate.variant, spec.options, self.folder)
         except (BuildError, AgentError):
             return False
         return True
+
+    def another_died(self, candidate: Candidate) -> bool:
+        """Tell whether a process that a candidate was timed beside has ended, while its own has not."""
+        others = [self.baseline, *([self.incumbent.side] if self.incumbent else [])]
+        return candidate.side.pid is not None and any(side.pid is None for side in others)
 
     def fresh(self, variant: Variant, spec: LaunchSpec) -> Candidate:
         """Build a variant in a process that nothing has run in; the caller kills it.

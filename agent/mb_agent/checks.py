@@ -1,7 +1,8 @@
 """The checks, in the order they are made: cheap ones first.
 
 Each is a function that runs the candidate through a trial and yields what it found; one that finds something
-wrong raises.
+wrong raises. A check of which nothing could be run is no pass: where the variant calls for it, it is yielded
+as not made; where this kernel has no such case, it is only listed as unchecked.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import TypeAlias
 from mb_agent.errors import TimedOut, WorkerDied
 from mb_agent.inputs import FLOATS, POISONS, Fill, has_floats
 from mb_agent.oracle import Case, Oracle
+from mb_agent.sizes import Sizes
 from mb_agent.trial import Refused, Runner, Trial, written
 from mb_targets.outcome import Check
-from mb_targets.protocol import Launch
+from mb_targets.protocol import GUARD_PAGES, Launch
 
 SANITIZE_SECONDS = 40.0
 # At how many sizes each memory and race check is made: a regular one and an odd one.
@@ -24,6 +26,7 @@ SIMULATIONS = 2
 SPECIAL = ("signed zeros", "subnormals", "minus infinity", "infinities", "not a number")
 UNDEFINED = ("minus infinity", "infinities", "not a number")
 INTEGER_ONLY = ("normal", "uniform", "negative", "large", "zeros", "ones")
+FACTORS = (1.37, -0.61, 0.0)
 
 
 Stage: TypeAlias = Callable[[Runner, Trial], Iterator[Check]]
@@ -40,12 +43,14 @@ def _smoke(runner: Runner, trial: Trial) -> Iterator[Check]:
 
 def _odd_sizes(runner: Runner, trial: Trial) -> Iterator[Check]:
     """One run each at two sizes that are not square and no multiple of anything."""
-    tries = runner.plan.tries
-    for k in sorted({min(1, len(tries) - 1), len(tries) - 1} - {-1}):
-        runner.attempt(
-            trial, tries[k], Fill(("normal", "integers")[k % 2], trial.seed + 100 + k), k % POISONS
-        )
-    yield Check("odd sizes", True, 0.0, "equal at two odd sizes")
+    last = len(runner.plan.tries) - 1
+    made = [
+        written(runner.plan.tries[k]) for k in sorted({min(1, last), last} - {-1}) if _at(runner, trial, k)
+    ]
+    if made:
+        yield Check("odd sizes", True, 0.0, f"equal at {'; '.join(made)}")
+    else:
+        trial.unchecked.append("odd sizes: none that applies")
 
 
 def _distributions(runner: Runner, trial: Trial) -> Iterator[Check]:
@@ -65,24 +70,34 @@ def _scalars(runner: Runner, trial: Trial) -> Iterator[Check]:
     """Other values of the floating-point scalars."""
     if not any(a.role == "scalar" and a.dtype[0] == "f" for a in runner.oracle.spec.arguments):
         return
-    for k, factor in enumerate((1.37, -0.61, 0.0)):
-        runner.attempt(trial, runner.plan.small, Fill("normal", trial.seed + 50 + k, factor), k % POISONS)
-    yield Check("scalars", True, 0.0, "floating-point scalars x 1.37, -0.61 and 0")
+    made = [
+        f"{factor:g}"
+        for k, factor in enumerate(FACTORS)
+        if runner.attempt(trial, runner.plan.small, Fill("normal", trial.seed + 50 + k, factor), k % POISONS)
+    ]
+    if made:
+        yield Check("scalars", True, 0.0, f"floating-point scalars x {', '.join(made)}")
+    else:
+        yield Check("scalars", None, 0.0, "the original runs with no other values of its scalars")
 
 
 def _other_sizes(runner: Runner, trial: Trial) -> Iterator[Check]:
     """Odd sizes, small ones, and those that are no multiple of anything."""
-    done = [
-        written(sizes)
-        for k, sizes in enumerate(runner.plan.tries)
-        if runner.attempt(
-            trial, sizes, Fill(("normal", "integers")[k % 2], trial.seed + 100 + k), k % POISONS
+    tries = runner.plan.tries
+    done = [written(sizes) for k, sizes in enumerate(tries) if _at(runner, trial, k)]
+    if not done:
+        trial.unchecked.append(
+            "other sizes: it applies to none that was tried" if tries else "other sizes: the launch has none"
         )
-    ]
-    skipped = len(runner.plan.tries) - len(done)
-    if skipped and not done:
-        trial.unchecked.append("other sizes: it does not apply to any that was tried")
+        return
+    skipped = len(tries) - len(done)
     yield Check("sizes", True, 0.0, f"{'; '.join(done)}" + (f" ({skipped} do not apply)" if skipped else ""))
+
+
+def _at(runner: Runner, trial: Trial, k: int) -> bool:
+    """Run at the k-th other size."""
+    fill = Fill(("normal", "integers")[k % 2], trial.seed + 100 + k)
+    return runner.attempt(trial, runner.plan.tries[k], fill, k % POISONS)
 
 
 def _special(runner: Runner, trial: Trial) -> Iterator[Check]:
@@ -96,50 +111,78 @@ def _special(runner: Runner, trial: Trial) -> Iterator[Check]:
             trial, runner.plan.small, Fill(name, trial.seed + 200 + k), k % POISONS, name in UNDEFINED
         )
     ]
-    yield Check("special values", True, 0.0, ", ".join(made))
+    if made:
+        yield Check("special values", True, 0.0, ", ".join(made))
+    else:
+        yield Check("special values", None, 0.0, "the original runs on none")
 
 
 def _repeats(runner: Runner, trial: Trial) -> Iterator[Check]:
-    """The same bytes twice, at two sizes."""
-    for k, sizes in enumerate((runner.plan.small, runner.plan.screen)):
-        runner.run_twice(trial, sizes, Fill("normal", trial.seed + 1 if k == 0 else trial.seed))
-    yield Check("determinism", True, 0.0, "two runs on the same inputs give the same bits")
-    yield Check("guard pages", True, 0.0, f"no access outside a buffer in {trial.runs} runs")
+    """The same bytes twice, at two sizes; and what every run so far has watched."""
+    made = [
+        written(sizes)
+        for k, sizes in enumerate((runner.plan.small, runner.plan.screen))
+        if runner.run_twice(trial, sizes, Fill("normal", trial.seed + 1 if k == 0 else trial.seed))
+    ]
+    if made:
+        found = f"two runs on the same inputs give the same bits at {'; '.join(dict.fromkeys(made))}"
+        yield Check("determinism", True, 0.0, found)
+    else:
+        yield Check("determinism", None, 0.0, "it could not be run twice")
+    yield _bounds(runner, trial)
     yield Check("inputs unchanged", True, 0.0, f"in {trial.runs} runs")
 
 
+def _bounds(runner: Runner, trial: Trial) -> Check:
+    """Say what the runs have shown of accesses outside a buffer; a device without guard pages sees writes."""
+    if GUARD_PAGES not in runner.oracle.device.features:
+        evidence = f"no write outside a buffer in {trial.runs} runs; reads are for Oclgrind to check"
+        return Check("write fences", True, 0.0, evidence)
+    evidence = f"no access outside a buffer in {trial.runs} runs"
+    if trial.slack:
+        evidence += f"; a read of at most {trial.slack} bytes past a buffer's end would not have been seen"
+    return Check("guard pages", True, 0.0, evidence)
+
+
 def _sanitizers(runner: Runner, trial: Trial) -> Iterator[Check]:
-    """The memory and race checks that the variant's constructs call for."""
+    """The memory and race checks that the variant's constructs, and the device, call for."""
     oracle, variant = runner.oracle, trial.candidate.variant
-    for name in runner.oracle.target.sanitizers(oracle.kernel, variant):
-        made = 0
+    guarded = GUARD_PAGES in oracle.device.features
+    for name in oracle.target.sanitizers(oracle.kernel, variant, guarded):
+        made: list[str] = []
         for sizes in runner.plan.simulated:
-            if made == SIMULATIONS:
+            if len(made) == SIMULATIONS or not _simulated(runner, trial, name, sizes, made):
                 break
-            case = oracle.case(sizes, Fill("normal", trial.seed + 400))
-            launch = None if isinstance(case, str) else runner.launch(trial, case)
-            if isinstance(case, str) or launch is None:
-                continue
-            finding = _sanitize(trial, name, oracle, launch, case)
-            if finding is None:
-                break
-            if finding:
-                raise Refused(name, f"{finding} ({written(sizes)})")
-            made += 1
-        evidence = f"nothing found at {made} sizes" if made else "called for, but could not be made here"
+        if made and len(made) < SIMULATIONS:
+            trial.unchecked.append(f"{name}: at one size only ({made[0]})")
+        evidence = f"nothing found at {'; '.join(made)}" if made else "called for, but could not be made here"
         yield Check(name, True if made else None, 0.0, evidence)
 
 
+def _simulated(runner: Runner, trial: Trial, name: str, sizes: Sizes, made: list[str]) -> bool:
+    """Make one check at one size where it applies; False when there is no use in going on."""
+    oracle = runner.oracle
+    case = oracle.case(sizes, Fill("normal", trial.seed + 400))
+    launch = None if isinstance(case, str) else runner.launch(trial, case)
+    if isinstance(case, str) or launch is None or 0 in launch.global_size:
+        return True
+    finding = _sanitize(trial, name, oracle, launch, case)
+    if finding:
+        raise Refused(name, f"{finding} ({written(sizes)})")
+    if finding is not None:
+        made.append(written(sizes))
+    return finding is not None
+
+
 def _sanitize(trial: Trial, name: str, oracle: Oracle, launch: Launch, case: Case) -> str | None:
+    """Run one check; one that ends its worker or is not done in time says nothing of the variant."""
     candidate = trial.candidate
     try:
         return candidate.side.sanitize(
             name, candidate.variant, oracle.spec.options, launch, case.shared(0), limit=SANITIZE_SECONDS
         )
-    except TimedOut:
+    except (TimedOut, WorkerDied):
         return None
-    except WorkerDied as died:
-        return str(died).splitlines()[0]
 
 
 PROBE: Table = (("odd sizes", _odd_sizes),)

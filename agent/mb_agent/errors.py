@@ -24,6 +24,14 @@ class AgentError(Exception):
     """Base of all errors of this package; the message says what to do next."""
 
 
+def sentence(error: Exception) -> str:
+    """Give an error's first line; of a worker's traceback, the last, which says what it is about."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return lines[-1].strip() if lines[0].startswith("Traceback") else lines[0]
+
+
 class OriginalRefused(AgentError):
     """The user's kernel cannot be judged against; the message says why and what would help."""
 

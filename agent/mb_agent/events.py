@@ -81,11 +81,16 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Tried(msgspec.Struct, frozen=True, tag="tried"):
-    """One attempt ended; ``variant`` is kept so that a resumed job need not make it again."""
+    """One attempt ended; ``variant`` is kept so that a resumed job need not make it again.
+
+    ``conditions`` are those of an offer, where the outcome is a verified gain: what must hold for it to be
+    right, and what the search has left unchecked. A cancelled job's best comes from such an event.
+    """
 
     time: float
     outcome: Outcome
     variant: Variant
+    conditions: tuple[str, ...] = ()
 
 
 class Offer(msgspec.Struct, frozen=True):

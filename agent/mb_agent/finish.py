@@ -8,21 +8,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mb_agent.choose import Node
+from mb_agent.conditions import conditions
 from mb_agent.diff import unified
-from mb_agent.errors import AgentError
+from mb_agent.errors import AgentError, OriginalRefused
 from mb_agent.events import Offer, Tried
 from mb_agent.evidence import Evidence, write
 from mb_agent.inputs import Fill
 from mb_agent.loop import Found, Search
 from mb_agent.measure import Pairs, minimum_gain, narrow
-from mb_agent.record import provenance
+from mb_agent.oracle import Case
+from mb_agent.record import Attempt, provenance
+from mb_agent.setup import control
 from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
-from mb_targets.errors import BuildError, RunError
-from mb_targets.model import Action, NotApplicable, Variant
-from mb_targets.outcome import Level, Measurement, Outcome, Speedup, Verdict
+from mb_targets.errors import TargetError
+from mb_targets.model import DocumentEdits, NotApplicable, Variant
+from mb_targets.outcome import Level, Measurement, Speedup, Verdict
 
 FINAL_TURNS = 24
+FINAL_LEAST = 12
 # How many of each kind are verified before giving up: the next best may hold where the best did not.
 FINALISTS = 3
 # Seeds of the final verification start this far from the search's, where no candidate has been.
@@ -37,18 +41,24 @@ PLAINNESS = 0.01
 OVERTIME = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class NotFaster:
+    """What became of a finalist that holds and brings no more than noise."""
+
+
 @dataclass(slots=True)
 class Finish:
     """The last part of a job; ``notes`` says why something good was not offered."""
 
     search: Search
     folder: Path
-    control: Speedup | None
+    control: Speedup | None = None
     notes: list[str] = field(default_factory=list)
 
     def offers(self, found: Found) -> tuple[Offer, ...]:
         """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
         ranked = [n for n in sorted(found.nodes[1:], key=_worth, reverse=True) if n.gain > NOTHING]
+        self._time_noise(bool(ranked))
         kept = self._best([n for n in ranked if n.variant.launch is None])
         least = math.log(kept.measurement.speedup.value) if kept else 0.0
         changed = self._best(
@@ -59,25 +69,50 @@ class Finish:
             made = [kept]  # changing the launch would buy nothing
         return tuple(made)
 
+    def _time_noise(self, at_home: bool) -> None:
+        """Time the original against itself; where something is to be claimed, at the size of the claim."""
+        search, job = self.search, self.search.job
+        search.report.progress("timing the original against itself", search.spending, force=True)
+        case = self._final_case() if at_home else job.timed_case()
+        self.control = control(job, case)
+        if self.control is None:
+            self.notes.append("the original could not be timed against itself")
+
+    def _final_case(self) -> Case:
+        job = self.search.job
+        case = job.oracle.case(job.plan.home, Fill("normal", job.seed + FRESH))
+        if isinstance(case, str):
+            raise OriginalRefused(f"{job.kernel.name} cannot be timed: {case}")
+        return case
+
     def _best(self, nodes: Sequence[Node]) -> Offer | None:
         """Offer the first that holds; what follows one that is not faster is not faster either."""
+        unpatched = False
         for number, node in enumerate(nodes[:FINALISTS]):
             if number and self.search.spending.left_s < -OVERTIME * self.search.job.request.budget.seconds:
                 return None
+            if unpatched and isinstance(self._patch(node.variant), NotApplicable):
+                continue
             self.search.report.progress("verifying a finalist", self.search.spending, force=True)
             try:
                 tried = self._try(node)
-            except (BuildError, RunError, AgentError, ValueError):
+            except OriginalRefused:
+                raise
+            except (TargetError, AgentError, ValueError):
                 continue  # it does not even run in a fresh process
-            if isinstance(tried, NotApplicable):
-                self.notes.append(tried.reason)
-                return None
-            if tried is not None:
-                return tried
+            match tried:
+                case Offer():
+                    return tried
+                case NotFaster():
+                    self.notes.append("the best variant is not faster by more than the noise on this device")
+                    return None
+                case NotApplicable():
+                    self.notes.append(tried.reason)
+                    unpatched = True
         return None
 
-    def _try(self, node: Node) -> Offer | NotApplicable | None:
-        """Verify and measure one finalist; None when another may do better."""
+    def _try(self, node: Node) -> Offer | NotFaster | NotApplicable | None:
+        """Verify and measure one; None where it does not hold, NotApplicable where it has no edits."""
         job = self.search.job
         candidate = job.bench.fresh(node.variant, job.spec)
         try:
@@ -95,7 +130,7 @@ class Finish:
         if not verdict.full:
             return None
         if not measurement.faster(minimum_gain(self.control)):
-            return NotApplicable("the best variant is not faster by more than the noise on this device")
+            return NotFaster()
         return self._offer(node.variant, verdict, measurement, pairs)
 
     def _verify(self, candidate: Candidate) -> Verdict:
@@ -111,38 +146,36 @@ class Finish:
 
     def _measure(self, candidate: Candidate) -> Pairs:
         job = self.search.job
-        case = job.oracle.case(job.plan.home, Fill("normal", job.seed + FRESH))
-        if isinstance(case, str):
-            raise AgentError(case)
-        return job.bench.race(job.oracle, None, candidate, case, job.device, FINAL_TURNS, narrow(0.04, 9))
+        stop = narrow(0.04, FINAL_LEAST)
+        return job.bench.race(job.oracle, None, candidate, self._final_case(), job.device, FINAL_TURNS, stop)
 
     def _record(self, node: Node, verdict: Verdict, measurement: Measurement | None) -> None:
         search, job, variant = self.search, self.search.job, node.variant
-        action = variant.chain[-1] if variant.chain else Action("none")
-        outcome = Outcome(
-            state=job.state,
-            action=action,
-            chain=variant.chain,
-            identity=job.kernel.identity,
-            kernel=job.kernel.name,
-            parent=job.oracle.original.hash,
-            verdict=verdict,
-            provenance=provenance(job, variant, search.now()),
-            total=measurement,
-            expected=math.exp(node.gain),
-            note=_note(verdict, measurement),
-        )
+        attempt = Attempt(variant, job.oracle.original.hash, verdict, math.exp(node.gain), search.now())
+        note, minimum = _note(verdict, measurement), minimum_gain(self.control)
+        outcome = attempt.outcome(job, note, total=measurement, minimum=minimum)
         search.memory.record(outcome, job.features, variant.source)
-        search.report.emit(Tried(search.now(), outcome, variant))
+        must_hold = conditions(job.kernel, variant, verdict)
+        search.report.emit(Tried(search.now(), outcome, variant, must_hold))
+
+    def _patch(self, variant: Variant) -> Sequence[DocumentEdits] | NotApplicable:
+        job, request = self.search.job, self.search.job.request
+        return job.target.patch(job.kernel, job.spec, variant, Path(request.path), request.text)
 
     def _offer(
         self, variant: Variant, verdict: Verdict, measurement: Measurement, pairs: Pairs
     ) -> Offer | NotApplicable:
         job = self.search.job
         request = job.request
-        documents = job.target.patch(job.kernel, job.spec, variant, Path(request.path), request.text)
+        documents = self._patch(variant)
         if isinstance(documents, NotApplicable):
-            return documents
+            s = measurement.speedup
+            what = (
+                "the best variant that changes the launch"
+                if variant.launch is not None
+                else "the best variant"
+            )
+            return NotApplicable(f"{what}, {_figure(s)}, cannot be offered: {documents.reason}")
         place = write(
             self.folder,
             Evidence(
@@ -174,7 +207,7 @@ class Finish:
             changes_launch=variant.launch is not None,
             diff=unified(documents, request.path, request.text),
             evidence=str(place),
-            conditions=_conditions(variant, verdict),
+            conditions=conditions(job.kernel, variant, verdict),
         )
 
 
@@ -186,13 +219,8 @@ def _worth(node: Node) -> float:
 def _note(verdict: Verdict, measurement: Measurement | None) -> str:
     if verdict.refused or measurement is None:
         return f"final verification in a fresh process: refused by {verdict.failure}"
-    s = measurement.speedup
-    return f"verified and measured in a fresh process: {s.value:.2f}x [{s.low:.2f}-{s.high:.2f}]"
+    return f"verified and measured in a fresh process: {_figure(measurement.speedup)}"
 
 
-def _conditions(variant: Variant, verdict: Verdict) -> tuple[str, ...]:
-    conditions = [f"not checked: {u}" for u in verdict.unchecked]
-    if variant.launch is not None and any(m > 1 for m in variant.launch.multiples):
-        multiples = " x ".join(str(m) for m in variant.launch.multiples if m > 1)
-        conditions.insert(0, f"the original's global size must be a multiple of {multiples}")
-    return tuple(conditions)
+def _figure(s: Speedup) -> str:
+    return f"{s.value:.2f}x [{s.low:.2f}-{s.high:.2f}]"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from mb_agent.errors import AgentError, JobRefused
+from mb_agent.errors import AgentError, JobRefused, OriginalRefused, sentence
 from mb_agent.events import Event, Failed, Finished, encode, read_log, read_request
 from mb_agent.optimize import Optimization
 from mb_targets.errors import TargetError, TargetUnavailable
@@ -84,11 +84,13 @@ def _run(folder: Path, log: Log, running: list[Optimization]) -> Failed | None:
         running[0].run()
     except JobRefused as error:
         return Failed(time.time(), str(error), error.comment, error.cause)
+    except OriginalRefused as error:
+        return Failed(time.time(), str(error), cause="input")
     except TargetUnavailable as error:
         return Failed(time.time(), str(error), cause="device")
     except (TargetError, AgentError) as error:
         _note(folder)
-        return Failed(time.time(), str(error).splitlines()[0])
+        return Failed(time.time(), sentence(error))
     except (OSError, msgspec.MsgspecError) as error:
         _note(folder)
         return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}", cause="device")

@@ -13,32 +13,35 @@ from dataclasses import dataclass, field, replace
 
 from mb_agent.budget import Spending
 from mb_agent.choose import Choice, Learned, Node, Policy
+from mb_agent.conditions import conditions
 from mb_agent.critic import judge
-from mb_agent.errors import AgentError
+from mb_agent.errors import AgentError, OriginalRefused, sentence
 from mb_agent.events import Tried
 from mb_agent.implement import implement
-from mb_agent.measure import MINIMUM_GAIN, Pairs, decided, narrow
+from mb_agent.measure import SHOWABLE, Pairs, decided, narrow
 from mb_agent.memory import Memory
-from mb_agent.record import provenance
+from mb_agent.record import Attempt
 from mb_agent.report import Report
 from mb_agent.setup import Job, launch_cost
 from mb_agent.sizes import SCREEN_NS
 from mb_agent.trial import Candidate
 from mb_agent.verify import Verifier
-from mb_targets.errors import RunError
-from mb_targets.model import Action, NotApplicable, Variant
-from mb_targets.outcome import Level, Measurement, Outcome, Speedup, Verdict
+from mb_targets.errors import TargetError
+from mb_targets.model import NotApplicable, Variant
+from mb_targets.outcome import MINIMUM_GAIN, Check, Level, Measurement, Outcome, Speedup, Verdict
 
 RACE_TURNS = 10
 # A candidate takes the lead when the lower end of its interval is beyond this: noise alone must not.
 WORTH_LEADING = 1.02
 # On a CPU device, event times swing by a third on a busy machine; below this ratio parallelism was lost.
 EVENT_LOSS = 0.65
-CONFIRM_TURNS = 6
+CONFIRM_TURNS = 12
 # Search stops when this many candidates in a row brought nothing.
 PATIENCE = 60
 # A new leader is verified fully once it is this much (in log) beyond the last verified one.
 WORTH_VERIFYING = math.log(1.2)
+# What is said of a gain that the search itself found.
+PRELIMINARY = "preliminary: verified and timed in the search, not again in a fresh process with fresh seeds"
 # The time kept back for verifying and measuring the finalists.
 RESERVE_SHARE, LEAST_RESERVE_S, MOST_RESERVE_S = 0.25, 3.0, 15.0
 
@@ -140,8 +143,7 @@ class Search:
         self._hashes.add(made.hash)
         self.spending.candidates += 1
         self._idle += 1
-        gain = self._attempt(choice, made)
-        self.policy.learn(Learned(choice, gain))
+        self.policy.learn(self._attempt(choice, made))
         self._verify_leader()
         return ""
 
@@ -163,8 +165,8 @@ class Search:
             self._attempt(choice, made)
             return
 
-    def _attempt(self, choice: Choice, variant: Variant) -> float | None:
-        """Build, smoke-test and race one candidate; give its log gain over its parent."""
+    def _attempt(self, choice: Choice, variant: Variant) -> Learned:
+        """Build, smoke-test and race one candidate; say what it brought over its parent."""
         job = self.job
         interface = job.verifier.screen(variant)
         if not interface.passed:
@@ -180,11 +182,15 @@ class Search:
             return self._refuse(choice, variant, verdict)
         try:
             pairs = self._race(candidate)
-        except (AgentError, RunError, ValueError) as error:
+        except (AgentError, TargetError, ValueError) as error:
+            if isinstance(error, ValueError) or job.bench.another_died(candidate):
+                job.bench.discard(candidate)
+                return Learned(choice, None, applicable=False)  # it says nothing of this candidate
             job.bench.discard(candidate)
-            failed = Verdict(Level.COMPILED, checks=verdict.checks, failure=f"timing: {error}")
+            untimed = Check("timing", False, 0.0, sentence(error))
+            failed = Verdict(Level.COMPILED, checks=(*verdict.checks, untimed), failure="timing")
             return self._refuse(choice, variant, failed)
-        return self._accept(choice, candidate, verdict, pairs)
+        return Learned(choice, self._accept(choice, candidate, verdict, pairs))
 
     def _race(self, candidate: Candidate) -> Pairs:
         """Time a candidate against the leader, or against the original while nothing leads."""
@@ -207,7 +213,7 @@ class Search:
             verdict = job.verifier.probe(candidate, verdict)
             if verdict.refused:
                 job.bench.discard(candidate)
-                return self._refuse(choice, candidate.variant, verdict)
+                return self._refuse(choice, candidate.variant, verdict).gain
         leader_gain = self._leader.gain if self._leader else 0.0
         gain = leader_gain + math.log(ratio.value)
         step = _scaled(ratio, math.exp(leader_gain - choice.parent.gain))
@@ -222,10 +228,10 @@ class Search:
             job.bench.discard(candidate)
         return gain - choice.parent.gain
 
-    def _refuse(self, choice: Choice, variant: Variant, verdict: Verdict) -> float | None:
+    def _refuse(self, choice: Choice, variant: Variant, verdict: Verdict) -> Learned:
         self.refused += 1
         self._record(choice, variant, verdict, None, None)
-        return None
+        return Learned(choice, None)
 
     def _record(
         self,
@@ -250,24 +256,10 @@ class Search:
         step: Speedup | None,
         total: Measurement | None,
     ) -> Outcome:
-        job = self.job
-        action = variant.chain[-1] if variant.chain else Action("none")
-        note = judge(" ".join(map(str, choice.actions)) or str(action), choice.expected, verdict, step)
-        return Outcome(
-            state=job.state,
-            action=action,
-            chain=variant.chain,
-            identity=job.kernel.identity,
-            kernel=job.kernel.name,
-            parent=choice.parent.variant.hash,
-            verdict=verdict,
-            provenance=provenance(job, variant, self.now()),
-            step=step,
-            total=total,
-            expected=choice.expected,
-            note=note.text,
-            constraint=note.constraint,
-        )
+        what = " ".join(map(str, choice.actions)) or "none"
+        note = judge(what, choice.expected, verdict, step)
+        attempt = Attempt(variant, choice.parent.variant.hash, verdict, choice.expected, self.now())
+        return attempt.outcome(self.job, note.text, constraint=note.constraint, step=step, total=total)
 
     def _verify_leader(self) -> None:
         """Verify the leader fully when it is well beyond the last verified one and there is time for it."""
@@ -290,28 +282,48 @@ class Search:
     def _confirm(self, leader: Node, candidate: Candidate, verdict: Verdict) -> None:
         """Time a verified leader against the original itself; only that is shown as a gain."""
         job = self.job
-        if not job.bench.revive(candidate, job.spec):
+        pairs = self._against_original(candidate)
+        if pairs is None:
             return
-        pairs = job.bench.race(
-            job.oracle, None, candidate, job.timed_case(), job.device, CONFIRM_TURNS, narrow(0.1, 3)
-        )
         measured = pairs.measurement(job.device)
         leader.gain = self._verified = math.log(measured.speedup.value)
         if verdict.full and measured.faster(MINIMUM_GAIN):
             # What a cancelled or killed job leaves to its user. It is no new attempt to be remembered.
             choice = Choice(self.nodes[0], leader.variant.chain, math.exp(leader.gain), "verified fully")
             outcome = self._outcome(choice, leader.variant, verdict, measured.speedup, measured)
-            self.report.emit(Tried(self.now(), outcome, leader.variant))
+            noted = replace(outcome, note=f"{PRELIMINARY}; {outcome.note}")
+            must_hold = (PRELIMINARY, *conditions(job.kernel, leader.variant, verdict))
+            self.report.emit(Tried(self.now(), noted, leader.variant, must_hold))
             self.report.best = measured.speedup
             self.report.progress("verified an improvement", self.spending, force=True)
             self._move_home(candidate)
+
+    def _against_original(self, candidate: Candidate) -> Pairs | None:
+        """Time a candidate against the original; a process that ends is started again, once."""
+        job = self.job
+        for _ in range(2):
+            if not job.bench.revive(candidate, job.spec):
+                return None
+            stop = narrow(0.1, SHOWABLE)
+            try:
+                return job.bench.race(
+                    job.oracle, None, candidate, job.timed_case(), job.device, CONFIRM_TURNS, stop
+                )
+            except OriginalRefused:
+                raise
+            except (AgentError, TargetError, ValueError):
+                continue
+        return None
 
     def _move_home(self, candidate: Candidate) -> None:
         """Time at the user's own size from here on, where the leader, unlike the original, is quick there."""
         job = self.job
         if job.plan.screen == job.plan.home:
             return
-        cost = launch_cost(job.oracle, job.device, job.plan.home, candidate)
+        try:
+            cost = launch_cost(job.oracle, job.device, job.plan.home, candidate)
+        except (AgentError, TargetError, ValueError):
+            return  # the leader is built again when it is next needed
         if cost.ns <= SCREEN_NS:
             at_home = replace(job.plan, screen=job.plan.home)
             verifier = Verifier(job.target, job.oracle, at_home, job.seed)

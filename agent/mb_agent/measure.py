@@ -17,13 +17,14 @@ import numpy as np
 
 from mb_agent.worker import SharedInputs, WorkerProcess
 from mb_targets.model import Device
-from mb_targets.outcome import Measurement, Speedup
+from mb_targets.outcome import MINIMUM_GAIN, Measurement, Speedup
 from mb_targets.protocol import Launch
 
 SAMPLE_NS = 3_000_000
 MOST_LAUNCHES = 2_000
-MINIMUM_GAIN = 1.03
 RESAMPLES = 400
+# Fewer pairs than this have no 95 % interval: even their extremes miss the median more often.
+SHOWABLE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Pairs:
         return float(np.median([a / b for a, b in self.event]))
 
     def measurement(self, device: Device) -> Measurement:
-        """Make the record of what was measured."""
+        """Make the record of what was measured; of few pairs it says that they are for screening only."""
         first, second = zip(*self.deciding, strict=True)
         return Measurement(
             clock="cpu" if self.clock == "cpu" else "event",
@@ -83,9 +84,14 @@ class Pairs:
                 f"{len(self.deciding)} interleaved turns of {self.launches[0]} and {self.launches[1]} "
                 "launches, "
                 f"{'CPU time of the process' if self.clock == 'cpu' else 'device events'}, "
-                "median of paired ratios, bootstrap 95 % interval"
+                f"median of paired ratios, {self._interval()}"
             ),
         )
+
+    def _interval(self) -> str:
+        if len(self.deciding) < SHOWABLE:
+            return "for screening only: too few for a 95 % interval"
+        return "bootstrap 95 % interval"
 
 
 Stop = Callable[[Pairs], bool]
@@ -126,6 +132,8 @@ def race(
         times: dict[int, tuple[float, float]] = {}
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
             times[which] = _sample((first, second)[which], inputs, clock, launches[which])
+        if not all(event > 0 and (cpu > 0 or clock != "cpu") for cpu, event in times.values()):
+            raise ValueError("no measurement: a clock gave no time")
         pairs.event.append((times[0][1], times[1][1]))
         if clock == "cpu":
             pairs.cpu.append((times[0][0], times[1][0]))
@@ -157,14 +165,14 @@ def narrow(
 
     Args:
         share: Of the median.
-        least: Turns to take at least; half of them when time is up.
+        least: Turns to take at least; when time is up, half of them or as many as may be shown.
         seconds: When time is up.
     """
     started = clock()
 
     def stop(pairs: Pairs) -> bool:
         turns = len(pairs.deciding)
-        if turns >= max(3, least // 2) and clock() - started > seconds:
+        if turns >= max(SHOWABLE, least // 2) and clock() - started > seconds:
             return True
         if turns < least:
             return False

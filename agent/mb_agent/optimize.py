@@ -12,14 +12,14 @@ from pathlib import Path
 from mb_agent.bench import Bench
 from mb_agent.budget import Spending
 from mb_agent.choose import POLICIES, MakePolicy
-from mb_agent.errors import JobRefused
+from mb_agent.errors import AgentError, JobRefused
 from mb_agent.events import Event, Finished, Progress, Queued, Request, Started, Tried
 from mb_agent.finish import Finish
 from mb_agent.loop import Search
 from mb_agent.memory import Memory
 from mb_agent.queue_lock import hold
 from mb_agent.report import Report
-from mb_agent.setup import control, prepare
+from mb_agent.setup import prepare
 from mb_targets import registry
 
 
@@ -44,6 +44,7 @@ class Optimization:
     locks: Path | None = None
     now: Callable[[], float] = time.time
     _bench: Bench | None = None
+    _stopped: bool = False
 
     def run(self) -> Finished:
         """Do the job; its last event is what is returned.
@@ -59,16 +60,19 @@ class Optimization:
             raise JobRefused(f"there is no policy {request.policy!r}; there are: {', '.join(self.policies)}")
         target = registry.load(request.kernel.target)
         folder = Path(request.path).parent if request.path else self.folder
-        self._bench = bench = Bench(target.name, request.device, folder)
-        try:
-            device = bench.baseline.device()
-            with hold(self.locks or lock_folder(), device.key, self._queued):
+        # Before any process is started: opening a device beside another job's measurement would disturb it.
+        with hold(self.locks or lock_folder(), target.name, self._queued):
+            self._bench = bench = Bench(target.name, request.device, folder)
+            try:
+                if self._stopped:
+                    raise AgentError("the job was stopped")
                 return self._work(bench, make_policy)
-        finally:
-            bench.close()
+            finally:
+                bench.close()
 
     def stop(self) -> None:
         """Kill every worker process at once."""
+        self._stopped = True
         if self._bench is not None:
             self._bench.close()
 
@@ -91,12 +95,11 @@ class Optimization:
             if tried:
                 search.take_up(tried)
             found = search.run()
-            report.progress("timing the original against itself", spending, force=True)
-            noise = control(job)
-            finish = Finish(search, self.folder, noise)
+            finish = Finish(search, self.folder)
             offers = finish.offers(found)
             reason = "; ".join(filter(None, (found.reason, *finish.notes, memory.problem)))
-            finished = Finished(self.now(), offers, spending.candidates, search.refused, reason, noise)
+            counts = spending.candidates, search.refused
+            finished = Finished(self.now(), offers, *counts, reason, finish.control)
         finally:
             memory.close()
         self.emit(finished)
@@ -112,6 +115,6 @@ class Optimization:
 
 
 def lock_folder() -> Path:
-    """Give the user's folder of device locks."""
-    chosen = os.environ.get("MODELBLASTER_HOME")
-    return (Path(chosen) if chosen else Path.home() / ".cache" / "modelblaster") / "locks"
+    """Give the user's folder of device locks: one for all that the user runs, wherever else its data lies."""
+    chosen = os.environ.get("MODELBLASTER_LOCKS")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "modelblaster" / "locks"

@@ -75,6 +75,10 @@ class Oracle:
         side: The baseline's worker.
         precision: What error is allowed.
         folder: Where the original's includes lie.
+
+    Attributes:
+        device: What the original runs on.
+        lifts: Whether there is a float64 reference of it, as far as was seen.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Oracle:
         self._cases: dict[tuple[tuple[tuple[str, float], ...], Fill], Case | str] = {}
         self._fans: dict[tuple[tuple[str, float], ...], float] = {}
         self._step_seconds = 1e-7
+        self.device = side.device()
         self._handle = self._build()
 
     @property
@@ -136,11 +141,6 @@ class Oracle:
         floats = {a.name for a in self.spec.arguments if a.role == "scalar" and a.dtype[0] == "f"}
         scaled = {k: v * fill.scalars if k in floats else v for k, v in launch.scalars.items()}
         return replace(launch, scalars=scaled)
-
-    def forget(self, sizes: Sizes) -> None:
-        """Drop the cases of a size; large ones hold much memory."""
-        key = tuple(sorted(sizes.items()))
-        self._cases = {k: v for k, v in self._cases.items() if k[0] != key}
 
     def judge_original(self, sizes: Sizes, fill: Fill) -> None:
         """Run the original twice on the same bytes, and refuse it when the results differ.

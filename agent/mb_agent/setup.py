@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mb_agent.bench import Bench
-from mb_agent.errors import AgentError, JobRefused, OriginalRefused
+from mb_agent.errors import AgentError, JobRefused, OriginalRefused, sentence
 from mb_agent.events import Request
 from mb_agent.inputs import Fill, as_bytes, make
 from mb_agent.measure import Contender, clock_of, narrow, one_launch_ns
@@ -84,7 +84,7 @@ def _probed(spec: LaunchSpec, request: Request, bench: Bench) -> LaunchSpec:
     try:
         return bench.baseline.probe(request.kernel, spec, bench.folder)
     except (BuildError, RunError, AgentError) as error:
-        raise JobRefused(f"{request.kernel.name}: {str(error).splitlines()[0]}") from None
+        raise JobRefused(f"{request.kernel.name}: {sentence(error)}") from None
 
 
 def prepare(request: Request, target: Target, bench: Bench, seed: int | None = None) -> Job:
@@ -107,15 +107,15 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     try:
         oracle = Oracle(target, kernel, spec, bench.baseline, request.precision, bench.folder)
     except BuildError as error:
-        raise JobRefused(f"{kernel.name} does not compile: {str(error).splitlines()[0]}") from None
+        raise JobRefused(f"{kernel.name} does not compile: {sentence(error)}") from None
     except AgentError as error:
-        raise JobRefused(f"{kernel.name} cannot be built: {str(error).splitlines()[0]}") from None
+        raise JobRefused(f"{kernel.name} cannot be built: {sentence(error)}") from None
     try:
         sizes = plan(spec, lambda at: launch_cost(oracle, device, at))
         oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
         oracle.judge_original(sizes.screen, Fill("normal", chosen))
     except (RunError, AgentError, TargetError) as error:
-        raise JobRefused(str(error).splitlines()[0]) from None
+        raise JobRefused(sentence(error)) from None
     return Job(
         request=request,
         target=target,
@@ -132,17 +132,23 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     )
 
 
-def control(job: Job) -> Speedup | None:
-    """Time the original against itself, each in its own process: what noise alone makes of no gain at all."""
-    original, _ = job.bench.build(job.oracle.original, job.spec)
-    if original is None:
-        return None
-    try:
-        case = job.timed_case()
+def control(job: Job, case: Case) -> Speedup | None:
+    """Time the original against itself, each in its own process: what noise alone makes of no gain at all.
+
+    A process that ends is started again, once; None when it could not be timed.
+    """
+    for _ in range(2):
+        original, _ = job.bench.build(job.oracle.original, job.spec)
+        if original is None:
+            continue
         stop = narrow(0.03, 6)
-        return job.bench.race(job.oracle, None, original, case, job.device, CONTROL_TURNS, stop).speedup()
-    finally:
-        job.bench.discard(original)
+        try:
+            return job.bench.race(job.oracle, None, original, case, job.device, CONTROL_TURNS, stop).speedup()
+        except (AgentError, TargetError, ValueError):
+            continue
+        finally:
+            job.bench.discard(original)
+    return None
 
 
 def launch_cost(oracle: Oracle, device: Device, sizes: Sizes, candidate: Candidate | None = None) -> Cost:

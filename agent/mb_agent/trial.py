@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +32,12 @@ class Candidate:
 
 @dataclass(slots=True)
 class Trial:
-    """What is found out about a candidate while its checks run."""
+    """What is found out about a candidate while its checks run.
+
+    Attributes:
+        bases: What the bounds of the outputs compared so far were derived from, and of how many each.
+        slack: Most bytes past a buffer's end that could have been read unseen.
+    """
 
     candidate: Candidate
     seed: int
@@ -39,7 +45,15 @@ class Trial:
     unchecked: list[str] = field(default_factory=list)
     runs: int = 0
     worst: float = 0.0
-    basis: str = "equality"
+    bases: Counter[str] = field(default_factory=Counter)
+    slack: int = 0
+
+    @property
+    def basis(self) -> str:
+        """Say what the bounds were derived from; where they were derived in several ways, how many each."""
+        if len(self.bases) < 2:
+            return next(iter(self.bases), "")
+        return "; ".join(f"{count} comparisons by {basis}" for basis, count in self.bases.most_common())
 
 
 class Refused(Exception):
@@ -88,7 +102,7 @@ class Runner:
                     f"{fill.distribution}: {name}[{wrong.index}] is {wrong.got}, was {wrong.expected}"
                 )
                 share, wrong = compare(expected, got, case.before(name, poison), finite_only=True)
-            trial.basis = max(trial.basis, expected.basis, key=len)
+            trial.bases[expected.basis] += 1
             if wrong is not None:
                 counter = CounterExample(str(fill), dict(sizes), name, wrong.index, wrong.got, wrong.expected)
                 place = f"{name}[{wrong.index}]" if wrong.index >= 0 else f"the fold of {name}"
@@ -100,16 +114,17 @@ class Runner:
             trial.worst = max(trial.worst, share)
         return True
 
-    def run_twice(self, trial: Trial, sizes: Sizes, fill: Fill) -> None:
-        """Refuse a candidate whose two runs on the same bytes differ."""
+    def run_twice(self, trial: Trial, sizes: Sizes, fill: Fill) -> bool:
+        """Refuse a candidate whose two runs on the same bytes differ; False when there is no such case."""
         case = self.oracle.case(sizes, fill)
         launch = None if isinstance(case, str) else self.launch(trial, case)
         if isinstance(case, str) or launch is None:
-            return
+            return False
         first, second = (self._run(trial, case, launch, 0) for _ in range(2))
         for name, data in first.items():
             if data != second[name]:
                 raise Refused("", f"two runs on the same inputs differ in {name} ({written(sizes)}; {fill})")
+        return True
 
     def launch(self, trial: Trial, case: Case) -> Launch | None:
         """Work out the candidate's launch of a case; None where its conditions do not hold."""
@@ -138,6 +153,7 @@ class Runner:
             raise Refused(check, f"{str(died).splitlines()[0]} ({where})") from None
         except (RunError, AgentError) as error:
             raise Refused("launch", f"{str(error).splitlines()[0]} ({where})") from None
+        trial.slack = max(trial.slack, result.slack)
         if result.changed_inputs:
             raise Refused("inputs unchanged", f"wrote to {', '.join(result.changed_inputs)} ({where})")
         return dict(result.outputs)

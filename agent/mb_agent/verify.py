@@ -57,7 +57,7 @@ class Verifier:
 
     def probe(self, candidate: Candidate, before: Verdict) -> Verdict:
         """Compare at two odd sizes as well: what a candidate needs before others are built on it."""
-        trial = Trial(candidate, self.seed, list(before.checks), worst=before.error, basis=before.basis)
+        trial = Trial(candidate, self.seed, list(before.checks), worst=before.error)
         return self._judge(trial, PROBE, Level.COMPILED)
 
     def full(self, candidate: Candidate, before: Verdict, seed: int | None = None) -> Verdict:
@@ -69,7 +69,7 @@ class Verifier:
             seed: Seeds nobody saw, for a final verification; None keeps this verifier's.
         """
         trial = Trial(candidate, self.seed if seed is None else seed, list(before.checks))
-        trial.worst, trial.basis = before.error, before.basis
+        trial.worst = before.error
         return self._judge(trial, FULL, Level.VALUES)
 
     def _judge(self, trial: Trial, stages: Table, level: Level) -> Verdict:

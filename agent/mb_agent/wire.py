@@ -105,6 +105,7 @@ class Ran(msgspec.Struct, frozen=True, tag="ran"):
     """A run ended and its outputs lie where they were asked for."""
 
     changed_inputs: tuple[str, ...]
+    slack: int
 
 
 class Timed(msgspec.Struct, frozen=True, tag="timed"):

@@ -142,7 +142,7 @@ class WorkerProcess:
         request = wire.Run(handle, launch, reference, places, fresh)
         answer = self._ask(request, wire.Ran, "running the kernel", limit, descriptors)
         outputs = {name: _read_all(self._results, *place) for name, place in places.items()}
-        return RunResult(outputs, answer.changed_inputs)
+        return RunResult(outputs, answer.changed_inputs, answer.slack)
 
     def prepare(
         self, handle: int, launch: Launch, inputs: SharedInputs, launches: int, *, limit: float = 30.0

@@ -86,7 +86,7 @@ class Session:
                 written = os.pwrite(self._results, data, offset)
                 data = data[written:]
                 offset += written
-        return wire.Ran(result.changed_inputs)
+        return wire.Ran(result.changed_inputs, result.slack)
 
     def _sanitize(self, request: wire.Sanitize) -> wire.Reply:
         inputs = self._find(request.inputs)

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from mb_targets.model import Action, State
+from mb_targets.outcome import MINIMUM_GAIN as MINIMUM_GAIN
 from mb_targets.outcome import (
     Check,
     CounterExample,
@@ -26,7 +27,6 @@ from mb_targets.outcome import (
     Verdict,
 )
 
-MINIMUM_GAIN = 1.03  # below this a speed-up is not claimed (the default of the optimizer)
 LONGEST_TEXT = 2000  # characters kept of a note, a condition or a piece of evidence
 
 ActionRow: TypeAlias = tuple[str, tuple[str, ...]]
@@ -122,6 +122,7 @@ class Row(msgspec.Struct, array_like=True, frozen=True):
     expected: float
     note: str
     constraint: str
+    minimum: float = MINIMUM_GAIN
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -156,6 +157,7 @@ def encode(outcome: Outcome) -> bytes:
         o.expected,
         o.note[:LONGEST_TEXT],
         o.constraint[:LONGEST_TEXT],
+        o.minimum,
     )
     return _encoder.encode(row)
 
@@ -186,6 +188,7 @@ def outcome(row: Row) -> Outcome:
         row.expected,
         row.note,
         row.constraint,
+        row.minimum,
     )
 
 
@@ -205,11 +208,11 @@ def full(row: Row) -> bool:
 
 
 def gain(row: Row) -> bool:
-    """Tell whether the row is a verified gain, as ``Outcome.gain(MINIMUM_GAIN)`` does."""
+    """Tell whether the row is a verified gain, as ``Outcome.gain`` does of its own ``minimum``."""
     t = row.total
     if t is None or not full(row):
         return False
-    return t.speedup[1] > MINIMUM_GAIN and (t.clock == "event" or t.event_ratio > 1.0)
+    return t.speedup[1] > max(MINIMUM_GAIN, row.minimum) and (t.clock == "event" or t.event_ratio > 1.0)
 
 
 def effect(row: Row) -> float | None:
@@ -226,8 +229,8 @@ def _check(o: Outcome) -> None:
     numbers = [n for s in claims for n in (s.value, s.low, s.high)]
     if not all(math.isfinite(n) and n > 0 for n in numbers):
         raise ValueError("a speed-up must be a finite number above zero")
-    if not (math.isfinite(o.provenance.created) and math.isfinite(o.expected)):
-        raise ValueError("an outcome needs a time and a finite expectation")
+    if not all(map(math.isfinite, (o.provenance.created, o.expected, o.minimum))):
+        raise ValueError("an outcome needs a time, a finite expectation and a finite smallest gain")
 
 
 def _finite(error: float) -> float:

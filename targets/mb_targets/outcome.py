@@ -13,6 +13,9 @@ from mb_targets.model import Action, State
 
 Label = Literal["measured", "modelled", "counted"]
 
+MINIMUM_GAIN = 1.03
+"""Below this a speed-up is not claimed, however quiet a device is."""
+
 
 class Level(enum.IntEnum):
     """How much evidence a variant has (DESIGN: evidence levels)."""
@@ -102,6 +105,10 @@ class Speedup:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """Write it as people read it: ``2.31x [2.25-2.36]``."""
+        return f"{self.value:.2f}x [{self.low:.2f}-{self.high:.2f}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -175,6 +182,8 @@ class Outcome:
         expected: The gain that was expected of the action.
         note: The critic's words: what happened against what was expected, and why.
         constraint: The condition learned from a failure, empty when there was none.
+        minimum: The smallest gain that could be claimed there and then, from timing the original against
+            itself.
     """
 
     state: State
@@ -190,6 +199,7 @@ class Outcome:
     expected: float = 1.0
     note: str = ""
     constraint: str = ""
+    minimum: float = MINIMUM_GAIN
 
     def __post_init__(self) -> None:
         """Hold the rule that nothing is timed before a smoke run compared equal."""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FAULT = "fault: "
 """A worker half that dies of a kernel's stray access may print a line that begins so and names the place."""
 
+GUARD_PAGES = "guard pages"
+"""The feature of a device on which every access outside a buffer is caught, reads too; others see writes."""
+
 Data: TypeAlias = bytes | memoryview
 """Initial bytes of a buffer; a view is of memory shared with the optimizer and read-only."""
 
@@ -84,10 +87,12 @@ class RunResult:
     Attributes:
         outputs: Bytes of each written buffer after the run.
         changed_inputs: Names of the read-only buffers whose bytes changed.
+        slack: Most bytes past the end of a buffer that could be read without being caught.
     """
 
     outputs: Mapping[str, bytes]
     changed_inputs: tuple[str, ...]
+    slack: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +210,14 @@ class Target(Protocol):
         """Evaluate the kernel in float64 without a device; None where it does not lift. Imports numpy."""
         ...
 
-    def sanitizers(self, kernel: Kernel, variant: Variant) -> Sequence[str]:
-        """Name the memory and race checks that this variant's constructs call for."""
+    def sanitizers(self, kernel: Kernel, variant: Variant, guarded: bool) -> Sequence[str]:
+        """Name the memory and race checks that this variant's constructs call for.
+
+        Args:
+            kernel: The original.
+            variant: What is to be checked.
+            guarded: Whether the device has ``GUARD_PAGES``; where not, reads are for these checks to watch.
+        """
         ...
 
     def worker(self, choice: str = "") -> Worker:

@@ -96,11 +96,11 @@ class OpenCLTarget:
 
         return reference(kernel, launch, concrete, inputs)
 
-    def sanitizers(self, kernel: Kernel, variant: Variant) -> Sequence[str]:
+    def sanitizers(self, kernel: Kernel, variant: Variant, guarded: bool = True) -> Sequence[str]:
         """Name the Oclgrind runs that the variant calls for."""
         from mb_targets.opencl import sanitize
 
-        return sanitize.called_for(kernel, variant)
+        return sanitize.called_for(kernel, variant, guarded)
 
     def worker(self, choice: str = "") -> Worker:
         """Open an OpenCL device."""

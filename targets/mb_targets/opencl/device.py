@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mb_targets.errors import TargetUnavailable
 from mb_targets.model import Device, Kernel, LaunchSpec, Variant
 from mb_targets.opencl import runtimes, sanitize
+from mb_targets.protocol import GUARD_PAGES
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -145,13 +146,15 @@ def _open(text: str, choice: str) -> cl.Device:
 
 
 def _features(device: cl.Device) -> tuple[str, ...]:
-    """Name what a kernel may use beyond the core language, and the language's version."""
+    """Name what a kernel may use beyond the core language, the language's version, and what is watched."""
     extensions = set(device.extensions.split())
     there = {word for word in _FEATURES if f"cl_khr_{word}" in extensions or f"cl_intel_{word}" in extensions}
     version = re.search(r"\d\.\d", device.version)
     there.add(f"opencl-{version.group() if version else '1.2'}")
     if device.image_support:
         there.add("images")
+    if is_cpu(device):
+        there.add(GUARD_PAGES)
     return tuple(sorted(there))
 
 

@@ -66,6 +66,11 @@ class Guarded:
             ctypes.memset(start, CANARY, end - start)
 
     @property
+    def slack(self) -> int:
+        """Bytes between the last one and the page: a read of them is not caught."""
+        return self._zones[1][1] - self._zones[1][0] if self.size else 0
+
+    @property
     def view(self) -> memoryview:
         """The bytes themselves, for as long as this is not released; one byte where the size is 0."""
         return memoryview((ctypes.c_ubyte * max(1, self.size)).from_address(self.address)).cast("B")

@@ -171,7 +171,8 @@ def _collect(
             outputs[name] = part.contents()
         elif not part.holds(inputs[name]):
             changed.append(name)
-    return RunResult(outputs, tuple(changed))
+    slack = max((p.guarded.slack for p in memory.values() if isinstance(p, HostMemory)), default=0)
+    return RunResult(outputs, tuple(changed), slack)
 
 
 def _explain(message: str, name: str) -> str:

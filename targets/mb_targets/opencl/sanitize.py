@@ -46,18 +46,19 @@ _PACKED = {
 }  # fmt: skip
 
 
-def called_for(kernel: Kernel, variant: Variant) -> tuple[str, ...]:
+def called_for(kernel: Kernel, variant: Variant, guarded: bool = True) -> tuple[str, ...]:
     """Name the checks that a variant's constructs call for.
 
     Bounds and races where items can meet (local memory, barriers, atomics, another launch, another mapping
     of work to items), and where there are private arrays, which no guard page watches; otherwise none. With
-    them, uninitialised reads where anything starts without a value: poisoned outputs show the rest.
+    them, uninitialised reads where anything starts without a value: poisoned outputs show the rest. Where the
+    device has no guard pages, bounds always.
     """
     text = without_comments(variant.source)
     meets = _SHARING.search(text) is not None or _ARRAY.search(text) is not None
     moved = variant.launch is not None or _mapping(kernel.source) != _mapping(variant.source)
     if not meets and not moved:
-        return ()
+        return () if guarded else (MEMORY,)
     return tuple(_FLAGS) if meets or _NO_VALUE.search(text) else (MEMORY, RACES)
 
 
@@ -68,13 +69,12 @@ def run(
 
     Returns:
         The first finding in a sentence with its lines; empty when there is none; None when the check could
-        not be made: Oclgrind is missing, does not know a construct, or was not done in time.
+        not be made: Oclgrind is missing, does not know a construct, was not done in time, or there is no work
+        item to watch.
     """
     program = runtimes.oclgrind()
-    if program is None or name not in _FLAGS:
+    if program is None or name not in _FLAGS or 0 in launch.global_size:
         return None
-    if 0 in launch.global_size:
-        return ""
     with tempfile.TemporaryDirectory(prefix="oclgrind-") as made:
         folder = Path(made)
         (folder / "kernel.cl").write_text(variant.source)
