@@ -12,7 +12,7 @@ import msgspec
 from lsprotocol import types
 
 from mb_agent.events import Failed
-from mb_lsp.annotate import interval, times
+from mb_lsp.annotate import verified
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Standing
 from mb_targets.model import Kernel
@@ -111,7 +111,7 @@ def _of_job(uri: str, kernel: Kernel, standing: Standing, job: Job) -> Iterator[
 def _offers(uri: str, kernel: Kernel, job: Job) -> Iterator[types.CodeAction]:
     for index, offer in enumerate(job.log.offers):
         also = " and its launch" if offer.changes_launch else ""
-        gain = f"{times(offer)} {interval(offer.measurement.speedup)}, verified"
+        gain = f"{offer.measurement.speedup}, {verified(job)}"
         pick = Pick("apply", uri, kernel.name, kernel.identity, job.id, index)
         action = _edit(f"Apply optimized `{kernel.name}`{also} ({gain})", KIND, pick)
         action.is_preferred = index == 0

@@ -53,7 +53,8 @@ def lens(standing: Standing, memory: Memory, trusted: bool) -> Lens:
             best = f" | best {job.log.best.value:.2f}x" if job.log.best else ""
             return Lens(f"Resume the interrupted search{best}", "resume")
         case "stale":
-            return _optimize_lens([f"verified {times(job.log.offers[0])} for an older text"], trusted)
+            older = "with another launch" if standing.relaunched else "for an older text"
+            return _optimize_lens([f"verified {times(job.log.offers[0])} {older}"], trusted)
         case "failed" if isinstance(job.log.end, Failed):
             return _optimize_lens([f"last try: {job.log.end.message}"], trusted)
     tried = job.log.end.tried if isinstance(job.log.end, Finished) else 0
@@ -94,12 +95,16 @@ def outcome_words(job: Job) -> str:
         best = log.offers[0].measurement
         clock = "device time" if best.clock == "event" else "CPU time"
         return (
-            f"{how}`{name}` verified {times(log.offers[0])} faster {interval(best.speedup)} by {clock} on"
+            f"{how}`{name}` verified {times(log.offers[0])} faster {_interval(best.speedup)} by {clock} on"
             f' {best.device}; see the code actions "Show diff" and "Apply optimized"{_why(log.end)}'
         )
     if isinstance(log.end, Finished):
         return f"no faster variant of `{name}` in {log.end.tried} tried: {log.end.reason}"
     return f"the optimization of `{name}` was cancelled"
+
+
+def _interval(speedup: Speedup) -> str:
+    return str(speedup).partition(" ")[2]
 
 
 def _why(end: Finished | Failed | None) -> str:
@@ -119,9 +124,9 @@ def times(offer: Offer) -> str:
     return f"{offer.measurement.speedup.value:.2f}x"
 
 
-def interval(speedup: Speedup) -> str:
-    """Write a speed-up's interval: ``[2.25-2.36]``."""
-    return f"[{speedup.low:.2f}-{speedup.high:.2f}]"
+def verified(job: Job) -> str:
+    """Say how well a job's offers are verified: a search that was cut short had no final round."""
+    return "verified" if job.final else "verified, not finally re-measured"
 
 
 def _optimize_lens(notes: Sequence[str], trusted: bool) -> Lens:
@@ -148,21 +153,18 @@ def _standing_words(name: str, standing: Standing) -> str:
     job = standing.job
     if job is None:
         return ""
-    best = (
-        f"{times(job.log.offers[0])} {interval(job.log.offers[0].measurement.speedup)}"
-        if job.log.offers
-        else ""
-    )
+    best = str(job.log.offers[0].measurement.speedup) if job.log.offers else ""
     match standing.kind:
         case "running":
             return f"Optimizing `{name}`: {running(job)}."
         case "ready":
-            return f"A variant of this very text was verified and measured: **{best}**."
+            cut = "" if job.final else " The search was cut short, so it was not measured again at the end."
+            return f"A variant of this very text was verified and measured: **{best}**.{cut}"
         case "applied":
             offer = job.log.offers[standing.offer]
-            return (
-                f"This text is a verified variant: **{times(offer)}** {interval(offer.measurement.speedup)}."
-            )
+            return f"This text is a verified variant: **{offer.measurement.speedup}**."
+        case "stale" if standing.relaunched:
+            return f"A variant was verified with another launch: {best}. This launch was not measured."
         case "stale":
             return f"A variant was verified for an older text: {best}. This text was not measured."
         case "interrupted":
@@ -211,5 +213,5 @@ def _result(attempt: Attempt) -> str:
         return f"refused: {attempt.failure}"
     if attempt.speedup is None:
         return "not timed"
-    text = f"{attempt.speedup.value:.2f}x {interval(attempt.speedup)}"
+    text = str(attempt.speedup)
     return f"**{text}**" if attempt.gain else f"{text}, no verified gain"

@@ -40,6 +40,10 @@ BARS: dict[str, dict[str, float]] = {
     "transpose_int": {"pocl": 1.5},
 }
 
+# Stages of a job, as its events name them.
+SEARCHING = "searching"
+AFTER_SEARCHING = frozenset({"timing the original against itself", "verifying a finalist"})
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -58,7 +62,13 @@ class Plan:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One kernel's line: the best variant that keeps the launch, and the best that changes it."""
+    """One kernel's line: the best variant that keeps the launch, and the best that changes it.
+
+    Attributes:
+        first_seconds: From the start of the job to the first verified improvement.
+        seconds: Of the whole job.
+        search_rate: Candidates a second of the search, without what comes before and after it.
+    """
 
     name: str
     kernel: str
@@ -70,6 +80,7 @@ class Row(msgspec.Struct, frozen=True):
     tried: int = 0
     refused: int = 0
     seconds: float = 0.0
+    search_rate: float = 0.0
     problem: str = ""
 
     @property
@@ -138,11 +149,26 @@ def row(name: str, kernel: str, log: list[events.Event], begun: float) -> Row:
         tried=last.tried,
         refused=last.refused,
         seconds=last.time - begun,
+        search_rate=_search_rate(log),
     )
 
 
 def _bar(name: str, device: str) -> float | None:
-    return next((bar for key, bar in BARS.get(name, {}).items() if key in device), None)
+    """Give the bar of the device's runtime, the last part of a CPU's key; the others name the processor."""
+    kind, _, rest = device.partition("-")
+    runtime = rest.rpartition("-")[2]
+    bars = BARS.get(name, {}) if kind == "cpu" else {}
+    return next((bar for key, bar in bars.items() if runtime.startswith(key)), None)
+
+
+def _search_rate(log: list[events.Event]) -> float:
+    """Give the candidates a second of the search alone: without preparing, and without the finalists."""
+    progress = [e for e in log if isinstance(e, events.Progress)]
+    begin = next((e for e in progress if e.stage == SEARCHING), None)
+    end = next((e for e in progress if e.stage in AFTER_SEARCHING), None)
+    if begin is None or end is None or end.time <= begin.time:
+        return 0.0
+    return (end.tried - begin.tried) / (end.time - begin.time)
 
 
 def _line(r: Row) -> str:
@@ -150,14 +176,13 @@ def _line(r: Row) -> str:
         return f"{r.name:18} {r.problem}"
     bar = f"bar {r.bar:g}x {'met' if r.met else 'MISSED'}" if r.bar is not None else "no bar"
     first = f"first after {r.first_seconds:.1f} s" if r.first_seconds is not None else "none faster"
-    rate = r.tried / r.seconds if r.seconds else 0.0
     return (
         f"{r.name:18} kept {_figures(r.kept):24} changed {_figures(r.changed):24} {bar:16} {first:18} "
-        f"{r.tried} tried, {r.refused} refused, {rate:.1f}/s  {r.device}"
+        f"{r.tried} tried, {r.refused} refused, {r.search_rate:.1f}/s searching  {r.device}"
     )
 
 
 def _figures(m: Measurement | None) -> str:
     if m is None:
         return "-"
-    return f"{m.speedup.value:.2f}x [{m.speedup.low:.2f}-{m.speedup.high:.2f}]"
+    return str(m.speedup)

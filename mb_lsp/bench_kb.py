@@ -6,7 +6,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mb_kb.knowledge import KnowledgeBase, entry_of, open_base
-from mb_targets.model import Action, State, digest
+from mb_targets import registry
+from mb_targets.model import Action, Kernel, State, digest
 from mb_targets.outcome import Check, Level, Measurement, Outcome, Provenance, Speedup, Verdict
 
 OUTCOMES_A_KERNEL = 50
@@ -44,7 +45,9 @@ class Figures:
         load_ms: Reading all vectors for the first question about similar kernels.
         lens_p50: The first look at a kernel's past, from the disk; what it read is kept in short.
         similar_p50: The first question for kernels similar to one, which looks at all of them.
-        hover_p50: A kernel's past, four similar ones and the winners of its state, after lens and similar.
+        cold_hover_p50: A kernel's past, four similar ones and the winners of its state, all asked for the
+            first time, with no page in memory.
+        hover_p50: The same, after lens and similar.
         actions_p50: The value of every action in a state.
         record_p50: Recording one outcome, on the disk.
     """
@@ -58,6 +61,8 @@ class Figures:
     lens_p99: float
     similar_p50: float
     similar_p99: float
+    cold_hover_p50: float
+    cold_hover_p99: float
     hover_p50: float
     hover_p99: float
     actions_p50: float
@@ -65,12 +70,16 @@ class Figures:
     record_p50: float
 
 
-def populate(folder: Path, outcomes: int, seed: int = 1) -> float:
-    """Fill a base with made-up outcomes; gives how many a second of CPU time, making them apart."""
+def populate(folder: Path, outcomes: int, seed: int = 1, kernels: Sequence[Kernel] = ()) -> float:
+    """Fill a base with made-up outcomes, the first of them for ``kernels``.
+
+    Returns:
+        How many were added in a second of CPU time, making them apart.
+    """
     base = open_base(folder)
     draw = random.Random(seed)
     spent = 0.0
-    made = _made(outcomes, draw)
+    made = _made(outcomes, draw, kernels)
     while batch := list(islice(made, BATCH)):
         start = time.process_time()
         base.add([entry_of(o, features) for o, features in batch], seconds=30)
@@ -79,8 +88,8 @@ def populate(folder: Path, outcomes: int, seed: int = 1) -> float:
     return outcomes / spent
 
 
-def measure(folder: Path, seed: int = 2) -> Figures:
-    """Ask a filled base what an editor and a job ask, about kernels drawn as attempts are."""
+def measure(folder: Path, seed: int = 2, kernels: Sequence[Kernel] = ()) -> Figures:
+    """Ask a base, filled for ``kernels``, what an editor and a job ask, kernels drawn as attempts are."""
     open_base(folder).close()
     _forget(folder)
     opened = _timed(lambda: open_base(folder))
@@ -88,8 +97,11 @@ def measure(folder: Path, seed: int = 2) -> Figures:
     stats = base.stats()
     loaded = _timed(lambda: base.similar([1] * 64, 1))
     draw = random.Random(seed)
-    subjects = _subjects(stats.kernels)
+    subjects = _subjects(stats.kernels, kernels)
     shown = draw.choices(subjects, cum_weights=_weights(len(subjects)), k=KERNELS_SHOWN)
+    cold = _cold(folder, list(dict.fromkeys(shown)))
+    base = open_base(folder)
+    base.similar([1] * 64, 1)
     lens = _costs(shown, lambda q: base.past(q.identity))
     similar = _costs(shown, lambda q: _similar(base, q))
     _costs(shown, lambda q: base.winners(q.state))  # so that the hovers find their pages in memory
@@ -108,6 +120,8 @@ def measure(folder: Path, seed: int = 2) -> Figures:
         lens_p99=_quantile(lens, 0.99),
         similar_p50=_quantile(similar, 0.5),
         similar_p99=_quantile(similar, 0.99),
+        cold_hover_p50=_quantile(cold, 0.5),
+        cold_hover_p99=_quantile(cold, 0.99),
         hover_p50=_quantile(hover, 0.5),
         hover_p99=_quantile(hover, 0.99),
         actions_p50=_quantile(actions, 0.5),
@@ -127,6 +141,18 @@ class _Subject:
 
 def _similar(base: KnowledgeBase, q: _Subject) -> None:
     base.similar(q.features, 4, but=q.identity)
+
+
+def _cold(folder: Path, subjects: list[_Subject]) -> list[float]:
+    """Hover each kernel for the first time in a base just opened, which has read its vectors and no more."""
+    open_base(folder).close()
+    _forget(folder)
+    base = open_base(folder)
+    base.similar([1] * 64, 1)
+    costs = _costs(subjects, lambda q: _hover(base, q))
+    base.close()
+    _forget(folder)
+    return costs
 
 
 def _hover(base: KnowledgeBase, q: _Subject) -> None:
@@ -157,8 +183,10 @@ def _forget(folder: Path) -> None:
                 os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _made(outcomes: int, draw: random.Random) -> Iterator[tuple[Outcome, tuple[int, ...]]]:
-    subjects = _subjects(max(1, outcomes // OUTCOMES_A_KERNEL))
+def _made(
+    outcomes: int, draw: random.Random, kernels: Sequence[Kernel]
+) -> Iterator[tuple[Outcome, tuple[int, ...]]]:
+    subjects = _subjects(max(1, len(kernels), outcomes // OUTCOMES_A_KERNEL), kernels)
     weights = _weights(len(subjects))
     for n in range(outcomes):
         # The first attempts go round all kernels, so that each has some.
@@ -171,8 +199,11 @@ def _weights(count: int) -> list[float]:
     return list(accumulate((n + 1) ** -0.8 for n in range(count)))
 
 
-def _subjects(count: int) -> list[_Subject]:
-    """Make kernels, a few of a kind: alike in their counts, doing the same work on some devices."""
+def _subjects(count: int, kernels: Sequence[Kernel]) -> list[_Subject]:
+    """Make kernels, a few of a kind: alike in their counts, doing the same work on some devices.
+
+    The first, which draw most attempts, are ``kernels``.
+    """
     draw = random.Random(7)
     works = [_state(draw) for _ in range(max(1, count // KERNELS_A_WORK))]
     made = []
@@ -182,7 +213,9 @@ def _subjects(count: int) -> list[_Subject]:
         counts = (int(kind.paretovariate(0.7)) - 1 + draw.choice((-1, 0, 0, 0, 1)) for _ in range(64))
         state = replace(works[number], device=draw.choice(kind.sample(_DEVICES, DEVICES_A_WORK)))
         made.append(_Subject(digest("kernel", str(n)), state, tuple(min(255, max(0, c)) for c in counts)))
-    return made
+    real = [(k.identity, tuple(registry.load(k.target).features(k))) for k in kernels[:count]]
+    named = [replace(q, identity=i, features=f) for q, (i, f) in zip(made, real, strict=False)]
+    return [*named, *made[len(named) :]]
 
 
 def _state(draw: random.Random) -> State:

@@ -13,10 +13,11 @@ from lsprotocol import types
 
 from mb_agent.diff import unified
 from mb_agent.events import Budget, Offer, Request
-from mb_lsp import explain, review, shelf, trust
+from mb_lsp import explain, processes, review, shelf, trust
 from mb_lsp.actions import Ask, Pick, command, read_pick
 from mb_lsp.documents import Document, Placed
 from mb_lsp.edits import Changes, changes, insertion
+from mb_lsp.launches import described
 from mb_lsp.problems import CommandError
 from mb_lsp.review import Refusal
 from mb_lsp.session import Session
@@ -27,7 +28,7 @@ from mb_targets.model import DocumentEdits
 from mb_targets.protocol import Question
 
 
-def optimize(session: Session, ask: Ask) -> dict[str, str]:
+async def optimize(session: Session, ask: Ask) -> dict[str, str]:
     """Start optimizing a kernel, or find the job that already does; answers with its id at once."""
     document, placed = _placed(session, ask)
     if not session.trusted(document):
@@ -35,10 +36,14 @@ def optimize(session: Session, ask: Ask) -> dict[str, str]:
             f"this workspace is not trusted, so nothing of it is run; use the code action"
             f' "Trust this workspace and optimize `{placed.kernel.name}`"'
         )
+    processes.require_platform()
+    if running := session.jobs.runs(document.uri, placed.kernel):
+        return {"job": running.id}
     settings = session.settings
+    job = shelf.new_id(placed.kernel.name)
     request = Request(
-        job=shelf.new_id(placed.kernel.name),
-        path=str(document.path or ""),
+        job=job,
+        path=str(document.path or shelf.private_path(settings.jobs / job, placed.kernel.language)),
         text=document.text,
         kernel=placed.kernel,
         offset=placed.kernel.offset,
@@ -47,13 +52,15 @@ def optimize(session: Session, ask: Ask) -> dict[str, str]:
         knowledge=str(settings.knowledge),
         precision=settings.precision,
     )
+    launch = await asyncio.to_thread(described, placed.kernel, document.path)
+    session.launches[document.uri, placed.kernel.name] = launch
     try:
-        return {"job": session.jobs.start(request, document.uri).id}
+        return {"job": session.jobs.start(request, document.uri, launch).id}
     except OSError as error:
         raise CommandError(f"cannot write {settings.jobs}: {error.strerror}") from error
 
 
-def trust_and_optimize(session: Session, ask: Ask) -> dict[str, str] | None:
+async def trust_and_optimize(session: Session, ask: Ask) -> dict[str, str] | None:
     """Trust the workspace of a document from now on; then optimize the kernel, if one is named."""
     document = _document(session, ask.uri)
     folder = trust.workspace_of(document.path, session.roots)
@@ -63,15 +70,21 @@ def trust_and_optimize(session: Session, ask: Ask) -> dict[str, str] | None:
         except OSError as error:
             raise CommandError(f"cannot write {session.settings.data}: {error.strerror}") from error
     session.redraw()
-    return optimize(session, ask) if ask.kernel else None
+    return await optimize(session, ask) if ask.kernel else None
 
 
 def resume(session: Session, ask: Ask) -> dict[str, str]:
     """Go on with a job that was killed."""
     job = _job(session, ask)
     document = session.documents.get(ask.uri or job.uri)
-    if document is None or not session.trusted(document):
+    own = job.path and not Path(job.path).is_relative_to(job.folder)
+    if (
+        document is None
+        or not session.trusted(document)
+        or (own and not session.trusted_path(Path(job.path)))
+    ):
         raise CommandError("open the job's document, in a workspace that you trust, to resume it")
+    processes.require_platform()
     job.uri = document.uri
     session.jobs.resume(job)
     return {"job": job.id}
@@ -160,7 +173,8 @@ async def _picked(session: Session, pick: Pick) -> Changes:
         _, placed = _placed(session, Ask(uri=pick.uri, kernel=pick.kernel, identity=pick.identity))
         work = _answer if pick.make == "answer" else _launch
         comment = await asyncio.to_thread(work, document, placed, job)
-        result = {document.uri: (document.version, [insertion(document, placed.start, comment)])}
+        edit = insertion(document, placed, comment, replace=pick.make == "launch")
+        result = {document.uri: (document.version, [edit])}
     if session.documents.get(pick.uri) is not document:
         raise CommandError("the document changed meanwhile; try again")
     if isinstance(result, Refusal):

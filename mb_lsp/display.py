@@ -185,7 +185,7 @@ class PlainDisplay:
 
 def speedup_words(speedup: Speedup) -> str:
     """Write a speed-up with its interval: ``2.31x [2.25-2.36]``."""
-    return f"{speedup.value:.2f}x [{speedup.low:.2f}-{speedup.high:.2f}]"
+    return str(speedup)
 
 
 def _style(words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -187,8 +188,9 @@ class Documents:
         return self._open.get(uri)
 
     def at(self, path: Path) -> Document | None:
-        """Give the open document of a file."""
-        return next((d for d in self._open.values() if d.path == path), None)
+        """Give the open document of a file, whichever links either name goes through."""
+        real = os.path.realpath(path)
+        return next((d for d in self._open.values() if d.path and os.path.realpath(d.path) == real), None)
 
 
 def targets_of(path: Path | None, language: str) -> list[Target]:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from mb_lsp.documents import Document, Documents
+from mb_lsp.documents import Document, Documents, Placed
 from mb_lsp.lines import Lines
-from mb_lsp.review import Refusal, hunks
+from mb_lsp.review import Refusal
+from mb_lsp.splice import hunks, line_ending, splice
 from mb_targets.model import DocumentEdits, TextEdit, digest
 
 # By URI: the version the edits were made for (None for a file that is not open), and the edits.
@@ -40,16 +41,27 @@ def changes(documents: Documents, document: Document, edits: Sequence[DocumentEd
     return result
 
 
-def insertion(document: Document, start: int, comment: str) -> types.TextEdit:
-    """Make the edit that puts a comment above the line of an offset, in place of one that is there."""
-    lines = document.lines
+def insertion(document: Document, placed: Placed, comment: str, replace: bool) -> types.TextEdit:
+    """Make the edit that puts a comment directly above a kernel, inside the string that holds it.
+
+    Args:
+        document: The document.
+        placed: The kernel.
+        comment: One or more lines.
+        replace: Whether the lines that state the launch now go; otherwise the comment comes below them.
+    """
+    lines, start, inside = document.lines, placed.start, placed.kernel.offset
     line = lines.line_at(start)
     first = line
-    while first and _is_launch(document.text[lines.start(first - 1) : lines.end(first - 1)]):
+    while (
+        replace
+        and lines.start(first) > inside
+        and _is_launch(document.text[max(lines.start(first - 1), inside) : lines.end(first - 1)])
+    ):
         first -= 1
-    begin, end = lines.start(first), lines.start(line)
+    begin, end = max(lines.start(first), inside), max(lines.start(line), inside)
     indent = document.text[end:start] if document.text[end:start].isspace() else ""
-    ending = "\r\n" if "\r\n" in document.text else "\n"
+    ending = line_ending(document.text)
     text = "".join(f"{indent}{each.strip()}{ending}" for each in comment.splitlines() if each.strip())
     return types.TextEdit(range=ranged(lines, begin, end), new_text=text)
 
@@ -69,19 +81,10 @@ def _ranged(lines: Lines, edits: Sequence[TextEdit]) -> Iterator[types.TextEdit]
         return
     text = lines.text
     start, end = lines.start(lines.line_at(edits[0].start)), lines.start(lines.line_at(edits[-1].end) + 1)
-    parts, at = [], start
-    for edit in edits:
-        parts += [text[at : edit.start], _ended(edit.text, "\r\n" in text)]
-        at = edit.end
-    whole = TextEdit(start, end, "".join([*parts, text[at:end]]))
+    inner = [TextEdit(edit.start - start, edit.end - start, edit.text) for edit in edits]
+    whole = TextEdit(start, end, splice(text[start:end], inner, line_ending(text)))
     for hunk in hunks(text, whole):
         yield types.TextEdit(range=ranged(lines, hunk.start, hunk.end), new_text=hunk.text)
-
-
-def _ended(text: str, crlf: bool) -> str:
-    """Give the lines of a text the document's line ends."""
-    plain = text.replace("\r\n", "\n")
-    return plain.replace("\n", "\r\n") if crlf else plain
 
 
 def _is_launch(line: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mb_agent.events import Finished, Offer
-from mb_lsp.annotate import interval, times
 from mb_lsp.shelf import Job
 from mb_targets.model import Device
 from mb_targets.outcome import Check, Measurement
@@ -17,13 +16,15 @@ def evidence(job: Job, offer: Offer) -> str:
 
 
 def _lines(job: Job, offer: Offer) -> Iterator[str]:
-    yield f"# `{job.name}`: verified {times(offer)} {interval(offer.measurement.speedup)}"
+    yield f"# `{job.name}`: verified {offer.measurement.speedup}"
     yield ""
     if job.path:
         yield f"File: `{job.path}`  "
     yield f"Changes made: `{' '.join(str(action) for action in offer.variant.chain)}`  "
     keeps = "changes the launch (NDRange)" if offer.changes_launch else "keeps the launch"
     yield f"The variant {keeps}."
+    if not job.final:
+        yield from ("", "The search was cut short: this was verified, but not finally re-measured.")
     if offer.conditions:
         yield from ("", "Conditions and limits:", "", *(f"- {condition}" for condition in offer.conditions))
     yield from _measured(offer.measurement)
@@ -42,15 +43,15 @@ def _lines(job: Job, offer: Offer) -> Iterator[str]:
             f"{end.tried} candidates tried, {end.refused} refused; {end.reason}.",
         )
         if end.control is not None:
-            yield f"Control, the original against itself: {end.control.value:.3f} {interval(end.control)}."
+            yield f"Control, the original against itself: {end.control}."
     if offer.evidence:
-        yield from ("", f"Replay: `{offer.evidence}`")
+        yield from ("", f"Record: `{offer.evidence}`")
 
 
 def _measured(measurement: Measurement) -> Iterator[str]:
     clock = "device time (events)" if measurement.clock == "event" else "CPU time of the process"
     yield from ("", "## Measured", "", "| | |", "|---|---|")
-    yield f"| speed-up | **{measurement.speedup.value:.2f}x** {interval(measurement.speedup)} (95 %) |"
+    yield f"| speed-up | **{measurement.speedup}** (95 %) |"
     yield f"| clock | {clock}; {measurement.label} |"
     before, after = measurement.baseline_ns / 1e3, measurement.variant_ns / 1e3
     yield f"| original, optimized | {before:.1f} us, {after:.1f} us |"

@@ -77,7 +77,7 @@ class JobProcess:
             yield last
         code = self._process.wait()
         if not isinstance(last, events.Finished | events.Failed):
-            yield events.Failed(time.time(), self._death(code))
+            yield events.Failed(time.time(), processes.death(code, self.folder / "job.log"))
 
     def cancel(self) -> None:
         """Kill the job with all that it started, at once; its log keeps what it had found."""
@@ -91,12 +91,6 @@ class JobProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-
-    def _death(self, code: int) -> str:
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        log = (self.folder / "job.log").read_text(errors="replace").strip().splitlines()
-        said = f" ({log[-1]})" if log else ""
-        return f"the optimizer's process {how}{said}; its log is {self.folder / 'job.log'}"
 
 
 def exit_code(failed: events.Failed) -> Code:

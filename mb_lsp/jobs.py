@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from filelock import BaseFileLock, FileLock, Timeout
 
 from mb_agent import events
 from mb_agent.events import Failed, Finished, Progress, Queued
 from mb_lsp import processes, shelf
 from mb_lsp.editor import Editor, Reporter
+from mb_lsp.problems import CommandError
 from mb_lsp.shelf import Job
 from mb_targets.model import Kernel
 
@@ -53,13 +55,17 @@ class Jobs:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._tokens: dict[str, str] = {}
         self._reporters: dict[str, Reporter] = {}
+        self._locks: dict[str, BaseFileLock] = {}
         self._closing = False
 
-    def load(self) -> None:
-        """List what earlier servers left on disk."""
+    async def load(self) -> None:
+        """List what earlier servers left on disk, then remove what nobody will ask for."""
         for job in shelf.load(self._folder):
             if job.id not in self._known:
                 self._add(job)
+        for job in await asyncio.to_thread(shelf.outdated, list(self._known.values())):
+            if not job.running:
+                self._remove(job)
 
     def get(self, job: str) -> Job | None:
         """Give a job by id."""
@@ -74,18 +80,29 @@ class Jobs:
         """List the running ones."""
         return [job for job in self._known.values() if job.running]
 
-    def start(self, request: events.Request, uri: str) -> Job:
+    def runs(self, uri: str, kernel: Kernel) -> Job | None:
+        """Give the job that optimizes this kernel of this document now."""
+        for job in self.of(uri, kernel):
+            if job.running and job.uri == uri and job.identity == kernel.identity:
+                return job
+        return None
+
+    def start(self, request: events.Request, uri: str, launch: str) -> Job:
         """Start a job; a kernel that is already being optimized gives the job that does it.
+
+        Args:
+            request: What is asked for.
+            uri: The document.
+            launch: The launch as the user's files state it.
 
         Raises:
             OSError: The job's folder cannot be written.
         """
         kernel = request.kernel
-        for job in self.of(uri, kernel):
-            if job.running and job.uri == uri and job.identity == kernel.identity:
-                return job
+        if job := self.runs(uri, kernel):
+            return job
         folder = self._folder / request.job
-        events.write_request(folder, request)
+        shelf.prepare(folder, request, launch)
         job = Job(folder, uri, request.path, kernel.target, kernel.name, kernel.identity)
         job.own()
         self._add(job)
@@ -93,7 +110,11 @@ class Jobs:
         return job
 
     def resume(self, job: Job) -> None:
-        """Go on with a job that was killed."""
+        """Go on with a job that was killed.
+
+        Raises:
+            CommandError: Another window runs it.
+        """
         if not job.running:
             self._begin(job)
 
@@ -139,6 +160,12 @@ class Jobs:
         shelf.remove(job)
 
     def _begin(self, job: Job) -> None:
+        lock = FileLock(job.folder / "lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise CommandError(f"another window optimizes `{job.name}` already") from None
+        self._locks[job.id] = lock
         job.running = True
         job.mark_cancelled(False)
         task = asyncio.create_task(self._run(job), name=f"job {job.id}")
@@ -164,6 +191,7 @@ class Jobs:
             )
         finally:
             job.running = False
+            self._locks.pop(job.id).release()
             self._tokens.pop(token, None)
             self._reporters.pop(job.id, None)
             if not self._closing:
@@ -173,6 +201,8 @@ class Jobs:
 
     def _settle(self, job: Job) -> None:
         """Keep what a job that ended is worth, and tell."""
+        if job.final:
+            job.summarize()
         if job.cancelled and job.log.end is None and job.id in self._known:
             if job.log.offers:
                 job.mark_cancelled(True)
@@ -209,7 +239,7 @@ class Jobs:
             self._kill(job.id)
             del self._processes[job.id]
         if job.log.end is None and not (job.cancelled or self._closing):
-            job.log.end = Failed(time.time(), _death(job.folder, code), cause="internal")
+            job.log.end = Failed(time.time(), processes.death(code, job.folder / "job.log"), cause="internal")
 
     async def _read(self, job: Job, process: asyncio.subprocess.Process, reporter: Reporter) -> None:
         assert process.stdout is not None
@@ -260,8 +290,3 @@ def closing_words(job: Job) -> str:
     if log.offers:
         return f"verified {log.offers[0].measurement.speedup.value:.2f}x"
     return f"no faster variant in {log.end.tried} tried" if log.end else "interrupted"
-
-
-def _death(folder: Path, code: int) -> str:
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    return f"the optimizer {how} before it was done; its log is {folder / 'job.log'}"

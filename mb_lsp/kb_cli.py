@@ -179,7 +179,7 @@ def _speedup(attempt: Attempt | None) -> str:
     if attempt is None or attempt.speedup is None:
         return ""
     s = attempt.speedup
-    figure = f"{s.value:.2f}x [{s.low:.2f}-{s.high:.2f}]"
+    figure = str(s)
     return figure if attempt.gain else f"({figure})"
 
 

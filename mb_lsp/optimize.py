@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from mb_agent import events
-from mb_lsp import folders, follow, pick, results, salvage
+from mb_lsp import folders, follow, pick, processes, results, salvage
 from mb_lsp.problems import Code, CommandError
 from mb_lsp.write import apply_edits
 from mb_targets import registry
@@ -48,17 +48,18 @@ def run(options: Options) -> Code:
     Raises:
         CommandError: The file or its kernel cannot be found, or this is not Linux.
     """
-    if sys.platform != "linux":
-        raise CommandError(
-            "optimizing needs Linux (guard pages, process groups, CPU clocks); the editor and kb work here",
-            Code.DEVICE,
-        )
+    processes.require_platform()
     path, name = pick.split(options.file)
-    names = [k.name for k in pick.kernels(pick.read(path), name)]
+    count = len(pick.kernels(pick.read(path), name))
     found: list[results.Result] = []
     codes: list[Code] = []
-    for one in names:
-        result, code = _one(options, path, one)
+    for number in range(count):
+        # Read anew: the kernel before this one may have been written.
+        document = pick.read(path)
+        kernels = pick.kernels(document, name)
+        if len(kernels) != count:
+            raise CommandError(f"{path} changed meanwhile; run the command again on the new text")
+        result, code = _one(options, document, kernels[number])
         found.append(result)
         codes.append(code)
         if not options.as_json:
@@ -66,7 +67,7 @@ def run(options: Options) -> Code:
         if code == Code.CANCELLED:
             break
     if options.as_json:
-        sys.stdout.buffer.write(to_json(found, several=len(names) > 1) + b"\n")
+        sys.stdout.buffer.write(to_json(found, several=count > 1) + b"\n")
         sys.stdout.flush()
     return max(codes)
 
@@ -83,7 +84,7 @@ def request_for(options: Options, document: pick.Document, kernel: Kernel, job: 
         path=str(document.path.resolve()),
         text=document.text,
         kernel=kernel,
-        offset=max(document.text.find(kernel.source), 0),
+        offset=kernel.offset,
         budget=events.Budget(options.seconds, options.candidates),
         device=options.device,
         knowledge=options.knowledge,
@@ -113,18 +114,16 @@ def run_job(request: events.Request, folder: Path, watch: Watch) -> tuple[list[e
     return log, False
 
 
-def _one(options: Options, path: Path, name: str) -> tuple[results.Result, Code]:
+def _one(options: Options, document: pick.Document, kernel: Kernel) -> tuple[results.Result, Code]:
     from mb_lsp.display import open_display
 
-    document = pick.read(path)
-    kernel = pick.kernels(document, name)[0]
     job, folder = follow.new_job(kernel.name)
     request = request_for(options, document, kernel, job)
     with open_display(kernel.name, options.seconds) as display:
         log, cancelled = run_job(request, folder, display.show)
-    result, code = summarize(request, log, cancelled, str(path))
+    result, code = summarize(request, log, cancelled, str(document.path))
     result = with_files(result, folder)
-    if options.apply and result.offers and not cancelled:
+    if options.apply and result.verdict == "faster":
         result, code = _applied(result, request, log)
     if options.keep_job or code == Code.INTERNAL or result.offers:
         return msgspec.structs.replace(result, job=str(folder)), code
@@ -157,7 +156,7 @@ def summarize(
         return _with_offers(result, last.offers, "faster"), Code.DONE
     if isinstance(last, events.Failed) and not cancelled:
         failed = msgspec.structs.replace(result, verdict="failed", reason=last.message, question=last.comment)
-        return failed, follow.exit_code(last)
+        return _with_offers(failed, salvage.offers(request, log), "failed"), follow.exit_code(last)
     tried = {e.variant.hash: e.outcome.verdict.refused for e in log if isinstance(e, events.Tried)}
     result = msgspec.structs.replace(
         result, verdict="cancelled", tried=len(tried), refused=sum(tried.values())
@@ -198,7 +197,7 @@ def _with_offers(
 ) -> results.Result:
     if not offers:
         return result
-    shown = tuple(results.offer_result(o) for o in offers)
+    shown = tuple(results.offer_result(o, final=verdict == "faster") for o in offers)
     best = shown[0]
     return msgspec.structs.replace(
         result,

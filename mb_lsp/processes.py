@@ -9,8 +9,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mb_lsp.problems import Code, CommandError
+
 # Above 64 KiB, asyncio's default: one event line carries whole sources and diffs.
 LONGEST_LINE_BYTES = 1 << 27
+
+
+def require_platform() -> None:
+    """Refuse to start a job where its guard pages, process groups and CPU clocks do not exist.
+
+    Raises:
+        CommandError: This is not Linux.
+    """
+    if sys.platform != "linux":
+        raise CommandError(
+            "optimizing needs Linux (guard pages, process groups, CPU clocks); the editor and kb work here",
+            Code.DEVICE,
+        )
 
 
 def job_command() -> tuple[str, ...]:
@@ -62,6 +77,17 @@ def birth(pid: int) -> str:
 def alive(pid: int, born: str) -> bool:
     """Tell whether the process of this id and birth still lives."""
     return bool(born) and birth(pid) == born
+
+
+def death(code: int, log: Path) -> str:
+    """Say in one sentence how a job died that said nothing itself, and where its log is."""
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    said = f" ({lines[-1][:200]})" if lines else ""
+    return f"the optimizer {how} before it was done{said}; its log is {log}"
 
 
 def _stat(path: Path) -> Sequence[str]:

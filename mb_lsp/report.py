@@ -37,7 +37,8 @@ def _closing(console: Console, result: Result) -> None:
     elif result.problem:
         console.print(Text(f"Not written: {result.problem}", style="red"))
     elif result.offers:
-        console.print(Text("Nothing was written; --apply writes the first.", style="dim"))
+        how = "--apply writes the first" if result.verdict == "faster" else "the diff is there to be applied"
+        console.print(Text(f"Nothing was written; {how}.", style="dim"))
 
 
 def _headline(result: Result) -> Text:
@@ -50,7 +51,8 @@ def _headline(result: Result) -> Text:
     if result.verdict == "cancelled":
         kept = "the best verified so far is below" if result.offers else "nothing was verified as faster yet"
         return Text(f"cancelled; {kept}.{counted}")
-    return Text(result.reason, style="red")
+    kept = "; the best verified until then is below" if result.offers else ""
+    return Text(f"{result.reason}{kept}", style="red")
 
 
 def _sentence(words: str) -> str:
@@ -58,10 +60,12 @@ def _sentence(words: str) -> str:
 
 
 def _offer(console: Console, offer: OfferResult) -> None:
-    line = Text.assemble("  ", (figures(offer.speedup), "bold green"))
+    line = Text.assemble("  ", (str(offer.speedup), "bold green"))
     line.append(f" {_CLOCKS[offer.speedup.clock]}, {times(offer.speedup)}, {offer.speedup.samples} pairs; ")
     line.append(_launch_words(offer))
     console.print(line)
+    if not offer.final:
+        console.print(Text("    verified, not finally re-measured: the search was cut short", style="yellow"))
     console.print(Text(f"    by {' > '.join(offer.chain)}", style="dim"))
     if offer.diff_file:
         console.print(Text(f"    diff: {offer.diff_file}", style="dim"), soft_wrap=True)
@@ -71,14 +75,28 @@ def _offer(console: Console, offer: OfferResult) -> None:
 
 
 def _launch_words(offer: OfferResult) -> str:
-    if offer.changes_launch:
-        return "changes the NDRange and each call that launches it"
-    return "keeps the NDRange"
+    if not offer.changes_launch:
+        return "keeps the NDRange"
+    return f"changes the NDRange; {launch_places(offer.diff)}"
 
 
-def figures(s: SpeedupResult) -> str:
-    """Write a speed-up with its interval."""
-    return f"{s.value:.2f}x [{s.low:.2f}-{s.high:.2f}]"
+def launch_places(diff: str) -> str:
+    """Say where a diff edits what states or makes the launch."""
+    files: dict[str, int] = {}
+    name = ""
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            name = line.removeprefix("+++ ").removeprefix("b/")
+            files[name] = 0
+        elif line.startswith("@@") and name:
+            files[name] += 1
+    own, *others = files or [""]
+    if others:
+        places = ", ".join(f"{other} ({files[other]} place{'s' * (files[other] > 1)})" for other in others)
+        return f"calls that launch it are edited in {places}"
+    if own.endswith((".cl", ".clh", ".ocl")):
+        return "no call was found, so only the `// mb:` comment is edited"
+    return f"what is edited for that is in {own or 'the diff'}"
 
 
 def times(s: SpeedupResult) -> str:
@@ -107,7 +125,7 @@ def _evidence(console: Console, offer: OfferResult) -> None:
     if offer.unchecked:
         console.print(Text("Not checked: " + "; ".join(offer.unchecked), style="yellow"))
     if offer.evidence:
-        console.print(Text(f"Replay: {offer.evidence}", style="dim"), soft_wrap=True)
+        console.print(Text(f"Record: {offer.evidence}", style="dim"), soft_wrap=True)
 
 
 def _passed(check: Check) -> Text:

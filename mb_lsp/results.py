@@ -29,6 +29,10 @@ class SpeedupResult(msgspec.Struct, frozen=True):
     variant_ns: float
     samples: int
 
+    def __str__(self) -> str:
+        """Write it as people read it."""
+        return str(Speedup(self.value, self.low, self.high))
+
 
 class ValueResult(msgspec.Struct, frozen=True):
     """One value of the launch and where it came from."""
@@ -60,6 +64,7 @@ class OfferResult(msgspec.Struct, frozen=True):
     basis: str
     error: float
     evidence: str
+    final: bool = True
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -87,8 +92,8 @@ class Result(msgspec.Struct, frozen=True):
     job: str = ""
 
 
-def offer_result(offer: events.Offer) -> OfferResult:
-    """Turn an offer of the job into what is printed."""
+def offer_result(offer: events.Offer, final: bool = True) -> OfferResult:
+    """Turn an offer into what is printed; ``final`` says whether a last round confirmed it."""
     return OfferResult(
         level=level_word(offer.verdict.full),
         speedup=_speedup(offer.measurement),
@@ -102,6 +107,7 @@ def offer_result(offer: events.Offer) -> OfferResult:
         basis=offer.verdict.basis,
         error=offer.verdict.error,
         evidence=offer.evidence,
+        final=final,
     )
 
 

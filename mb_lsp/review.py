@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from mb_agent.events import Offer
 from mb_lsp.documents import Document, Placed
+from mb_lsp.launches import described
 from mb_lsp.shelf import Job
-from mb_lsp.standing import identity_of
+from mb_lsp.splice import opcodes
+from mb_lsp.standing import identity_of, same_launch
 from mb_targets import registry
-from mb_targets.model import DocumentEdits, NotApplicable, TextEdit, Variant
+from mb_targets.model import DocumentEdits, NotApplicable, Variant
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ def edits(job: Job, offer: Offer, document: Document) -> Sequence[DocumentEdits]
         return Refusal(f"kernel `{job.name}` is no longer in this document; the result was kept")
     if placed.kernel.identity != job.identity:
         return Refusal(f"kernel `{job.name}` changed since it was measured; the result was kept, not applied")
+    now = described(placed.kernel, document.path)
+    if not same_launch(job, job.asked or described(job.request.kernel, document.path), now):
+        return Refusal(f"kernel `{job.name}` was measured with another launch; optimize it again")
     variant = carried(job, offer, placed)
     launch = job.log.started.launch if job.log.started else job.request.launch
     if variant is None or launch is None:
@@ -52,8 +56,8 @@ def edits(job: Job, offer: Offer, document: Document) -> Sequence[DocumentEdits]
 
 
 def path_of(document: Document, job: Job) -> Path:
-    """Give a document's path; one that does not exist for unsaved text, in a folder without host code."""
-    return document.path or job.folder / "untitled"
+    """Give a document's path; for unsaved text the one that its job was given."""
+    return document.path or Path(job.path)
 
 
 def carried(job: Job, offer: Offer, placed: Placed) -> Variant | None:
@@ -82,13 +86,13 @@ def merge(base: str, changed: str, now: str) -> str | None:
     old, new, current = (text.splitlines(keepends=True) for text in (base, changed, now))
     where = {
         i1 + i: j1 + i
-        for tag, i1, i2, j1, _ in _opcodes(old, current)
+        for tag, i1, i2, j1, _ in opcodes(old, current)
         if tag == "equal"
         for i in range(i2 - i1)
     }
     where |= {-1: -1, len(old): len(current)}
     result = list(current)
-    for tag, i1, i2, j1, j2 in reversed(_opcodes(old, new)):
+    for tag, i1, i2, j1, j2 in reversed(opcodes(old, new)):
         if tag == "equal":
             continue
         # What is replaced must be there in one piece; for an insertion, the lines on both sides.
@@ -99,28 +103,3 @@ def merge(base: str, changed: str, now: str) -> str | None:
         start = where[i1]
         result[start : start + i2 - i1] = new[j1:j2]
     return "".join(result)
-
-
-def hunks(text: str, edit: TextEdit) -> Iterator[TextEdit]:
-    """Split an edit into one a changed run of lines, so that an editor can preview and take them singly."""
-    before = text[edit.start : edit.end].splitlines(keepends=True)
-    after = edit.text.splitlines(keepends=True)
-    starts = list(accumulate(map(len, before), initial=edit.start))
-    for tag, i1, i2, j1, j2 in _opcodes(before, after):
-        if tag != "equal":
-            yield TextEdit(starts[i1], starts[i2], "".join(after[j1:j2]))
-
-
-def _opcodes(a: Sequence[str], b: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """Match lines; equal heads and tails are taken off first, as matching repeated lines is quadratic."""
-    head = 0
-    while head < min(len(a), len(b)) and a[head] == b[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
-    matcher = SequenceMatcher(None, a[head : len(a) - tail], b[head : len(b) - tail], autojunk=False)
-    inner = [(t, i1 + head, i2 + head, j1 + head, j2 + head) for t, i1, i2, j1, j2 in matcher.get_opcodes()]
-    first = [("equal", 0, head, 0, head)] if head else []
-    last = [("equal", len(a) - tail, len(a), len(b) - tail, len(b))] if tail else []
-    return [*first, *inner, *last]

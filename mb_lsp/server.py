@@ -148,7 +148,7 @@ def _register_lifecycle(server: Server) -> None:
     async def initialized(ls: Server, _params: types.InitializedParams) -> None:
         for problem in ls.problems:
             ls.session.editor.warn(problem)
-        ls.session.jobs.load()
+        await ls.session.jobs.load()
 
     @server.feature(types.SHUTDOWN)
     def shutdown(ls: Server, *_: object) -> None:

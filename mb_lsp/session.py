@@ -15,6 +15,7 @@ from mb_lsp.documents import Document, Documents, Placed
 from mb_lsp.editor import Editor
 from mb_lsp.edits import ranged
 from mb_lsp.jobs import Jobs
+from mb_lsp.launches import described
 from mb_lsp.memory import Knowledge
 from mb_lsp.settings import Settings
 from mb_lsp.shelf import Job
@@ -53,6 +54,8 @@ class Session:
         self.trust = trust.Trust(settings.data)
         self.knowledge = Knowledge(settings.knowledge, editor.warn)
         self.jobs = Jobs(settings.jobs, editor, command, self._job_changed, self._job_ended)
+        # By document and kernel: the launch as the user's files stated it when they were last looked at.
+        self.launches: dict[tuple[str, str], str] = {}
         self._marked: dict[str, list[str]] = {}
         self._settling: dict[str, asyncio.TimerHandle] = {}
         self._redrawing: asyncio.TimerHandle | None = None
@@ -140,11 +143,16 @@ class Session:
 
     def standing(self, document: Document, placed: Placed) -> Standing:
         """Work out where a kernel stands."""
-        return standing(placed.kernel, self.jobs.of(document.uri, placed.kernel))
+        launch = self.launches.get((document.uri, placed.kernel.name), "")
+        return standing(placed.kernel, self.jobs.of(document.uri, placed.kernel), launch)
 
     def trusted(self, document: Document) -> bool:
         """Tell whether the user trusts the workspace of a document."""
-        folder = trust.workspace_of(document.path, self.roots)
+        return self.trusted_path(document.path)
+
+    def trusted_path(self, path: Path | None) -> bool:
+        """Tell whether the user trusts the workspace of a file; None for unsaved text."""
+        folder = trust.workspace_of(path, self.roots)
         return folder is None or self.trust.trusted(folder)
 
     def redraw(self) -> None:
@@ -189,6 +197,21 @@ class Session:
                 self.jobs.edited(job, placed is None or placed.kernel.identity != job.identity)
         self._mark(document)
         self._warm(document, 0)
+        self.editor.spawn(self._look_at_launches(document))
+
+    async def _look_at_launches(self, document: Document) -> None:
+        """Find out whether kernels with results are still launched as they were measured."""
+        for placed in document.kernels:
+            jobs = self.jobs.of(document.uri, placed.kernel)
+            if not any(job.identity == placed.kernel.identity and job.log.offers for job in jobs):
+                continue
+            now = await asyncio.to_thread(described, placed.kernel, document.path)
+            if self.documents.get(document.uri) is not document:
+                return
+            before = self.standing(document, placed)
+            self.launches[document.uri, placed.kernel.name] = now
+            if self.standing(document, placed) != before:
+                self.changed()
 
     def _warm(self, document: Document, index: int) -> None:
         """Look for kernels similar to each of a document's, one at a turn of the loop."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from mb_lsp import folders
-from mb_targets.model import Precision
 
 
 class Settings(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, rename="camel"):
     device: str = ""
     budget_seconds: float = 60.0
     budget_candidates: int = 10_000
-    precision: Precision = "same"
+    precision: Literal["same", "bitwise"] = "same"
     knowledge_folder: str = ""
     data_folder: str = ""
     code_lens: bool = True

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from mb_agent.events import Failed, Finished, Offer, Progress, Queued, Started, 
 from mb_kb.records import MINIMUM_GAIN
 from mb_lsp import processes
 from mb_targets.model import Variant
-from mb_targets.outcome import Outcome, Speedup
+from mb_targets.outcome import Outcome, Speedup, Verdict
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -84,13 +85,37 @@ class Log:
         """Keep the best verified gain of each kind, so that a cancelled search loses nothing."""
         if outcome.total is None or not outcome.gain(MINIMUM_GAIN):
             return
-        offer = Offer(variant, outcome.verdict, outcome.total, variant.launch is not None, "", "")
+        verdict, changes = outcome.verdict, variant.launch is not None
+        offer = Offer(variant, verdict, outcome.total, changes, "", "", _conditions(variant, verdict))
         best: dict[bool, Offer] = {}
         for each in (*self.partial, offer):
             known = best.get(each.changes_launch)
             if known is None or each.measurement.speedup.value > known.measurement.speedup.value:
                 best[each.changes_launch] = each
         self.partial = tuple(sorted(best.values(), key=lambda o: -o.measurement.speedup.value))
+
+
+# Jobs kept of one kernel, and how long one that came to nothing is.
+MOST_OF_A_KERNEL = 8
+KEEP_EMPTY_SECONDS = 7 * 24 * 3600.0
+
+_SUFFIXES = {"c": ".c", "cpp": ".cpp", "python": ".py"}
+
+
+def _conditions(variant: Variant, verdict: Verdict) -> tuple[str, ...]:
+    """Say what must hold for a variant of an unfinished search to be right, and what was not checked."""
+    conditions = [f"not checked: {each}" for each in verdict.unchecked]
+    if variant.launch is not None and any(m > 1 for m in variant.launch.multiples):
+        multiples = " x ".join(str(m) for m in variant.launch.multiples if m > 1)
+        conditions.insert(0, f"the original's global size must be a multiple of {multiples}")
+    return tuple(conditions)
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    """What the events of a file of this size say."""
+
+    size: int
+    log: Log
 
 
 Phase = Literal["running", "cancelled", "interrupted", "finished", "failed"]
@@ -119,6 +144,7 @@ class Job:
         self.edited = False
         self._log: Log | None = None
         self._request: events.Request | None = None
+        self._asked: str | None = None
 
     @property
     def id(self) -> str:
@@ -129,13 +155,47 @@ class Job:
     def log(self) -> Log:
         """What its events say; read from disk when first asked for."""
         if self._log is None:
-            self._log = Log()
-            try:
-                for event in events.read_log(self.folder):
-                    self._log.absorb(event)
-            except (OSError, msgspec.MsgspecError):
-                self._log.end = Failed(time.time(), f"the job's log cannot be read; it is in {self.folder}")
+            self._log = self.read_log()
         return self._log
+
+    def read_log(self) -> Log:
+        """Read what its events say; once read to its end, a log has a summary that says it at once."""
+        try:
+            size = (self.folder / "events.jsonl").stat().st_size
+            summary = _summary(self.folder)
+            if summary is not None and summary.size == size:
+                return summary.log
+            log = Log()
+            for event in events.read_log(self.folder):
+                log.absorb(event)
+        except FileNotFoundError:
+            return Log()
+        except (OSError, msgspec.MsgspecError):
+            sentence = f"the job's log cannot be read; it is in {self.folder}"
+            return Log(end=Failed(time.time(), sentence))
+        if log.end is not None:
+            _summarize(self.folder, _Summary(size, log))
+        return log
+
+    def summarize(self) -> None:
+        """Keep what its events say where it is found without reading them all; for a job that finished."""
+        with contextlib.suppress(OSError):
+            _summarize(self.folder, _Summary((self.folder / "events.jsonl").stat().st_size, self.log))
+
+    @property
+    def final(self) -> bool:
+        """Whether its offers were verified and measured once more at the end, in fresh processes."""
+        return isinstance(self.log.end, Finished)
+
+    @property
+    def asked(self) -> str:
+        """The launch as the user's files stated it when it was asked for; empty if that is not known."""
+        if self._asked is None:
+            try:
+                self._asked = (self.folder / "launch.txt").read_text()
+            except OSError:
+                self._asked = ""
+        return self._asked
 
     @property
     def request(self) -> events.Request:
@@ -182,6 +242,73 @@ def new_id(name: str) -> str:
     now = time.time_ns()
     second = time.strftime("%Y%m%d-%H%M%S", time.localtime(now // 10**9))
     return f"{second}-{now // 1000 % 10**6:06d}-{name[:40]}-{os.urandom(3).hex()}"
+
+
+def private_path(folder: Path, language: str) -> Path:
+    """Name the file that stands for unsaved text: in a workspace of its own, without host code."""
+    return folder / "unsaved" / f"untitled{_SUFFIXES.get(language, '.cl')}"
+
+
+def prepare(folder: Path, request: events.Request, launch: str) -> None:
+    """Write a job's folder.
+
+    Args:
+        folder: The folder.
+        request: What is asked for.
+        launch: The launch as the user's files state it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    events.write_request(folder, request)
+    _make_private(folder, Path(request.path))
+    (folder / "launch.txt").write_text(launch)
+
+
+def outdated(jobs: Iterable[Job]) -> list[Job]:
+    """List the jobs that nobody will ask for: ended with nothing a week ago, or one of too many of a kernel.
+
+    Reads their logs, so it belongs beside the event loop.
+    """
+    found: list[Job] = []
+    kept: Counter[tuple[str, str]] = Counter()
+    for job in sorted(jobs, key=lambda each: each.id, reverse=True):
+        log, key = job.read_log(), (job.uri, job.name)
+        empty = (log.end is not None or job.cancelled) and not log.offers
+        if not job.running and (kept[key] >= MOST_OF_A_KERNEL or (empty and _age(job) > KEEP_EMPTY_SECONDS)):
+            found.append(job)
+        else:
+            kept[key] += 1
+    return found
+
+
+def _age(job: Job) -> float:
+    try:
+        return time.time() - (job.folder / "request.json").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _summary(folder: Path) -> _Summary | None:
+    """Read the summary of a log; a missing or damaged one is made anew."""
+    try:
+        return msgspec.json.decode((folder / "summary.json").read_bytes(), type=_Summary)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _summarize(folder: Path, summary: _Summary) -> None:
+    fresh = folder / f"summary.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        fresh.write_bytes(msgspec.json.encode(summary))
+        fresh.replace(folder / "summary.json")
+
+
+def _make_private(folder: Path, path: Path) -> None:
+    """Make the workspace of a job's unsaved text; a settings file marks where it ends."""
+    if path.is_relative_to(folder):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / "modelblaster.toml").touch()
 
 
 def load(jobs: Path) -> Iterable[Job]:

@@ -22,22 +22,25 @@ class Standing:
 
     Attributes:
         kind: ``ready``: a result waits for this very text. ``applied``: this text is a result. ``stale``:
-            there is a result, for another text. ``nothing``: searched, nothing faster found.
+            there is a result, for another text or launch. ``nothing``: searched, nothing faster found.
         job: The job that says so.
         offer: Which of its offers this text is, when applied.
+        relaunched: Whether the result is for this very text, but with another launch.
     """
 
     kind: Kind
     job: Job | None = None
     offer: int = 0
+    relaunched: bool = False
 
 
-def standing(kernel: Kernel, jobs: Sequence[Job]) -> Standing:
+def standing(kernel: Kernel, jobs: Sequence[Job], launch: str = "") -> Standing:
     """Work out where a kernel stands.
 
     Args:
         kernel: The kernel as it is now.
         jobs: Its jobs, the newest first.
+        launch: Its launch as the user's files state it now; empty if that is not known.
     """
     for job in jobs:
         if job.running:
@@ -46,6 +49,8 @@ def standing(kernel: Kernel, jobs: Sequence[Job]) -> Standing:
     if own:
         # A result stays on offer when a later search of the same text finds nothing.
         job = next((job for job in own if job.log.offers), own[0])
+        if launch and job.asked and job.log.offers and not same_launch(job, job.asked, launch):
+            return Standing("stale", job, relaunched=True)
         return Standing(_kind(job), job)
     for job in jobs:
         for index, offer in enumerate(job.log.offers):
@@ -53,6 +58,12 @@ def standing(kernel: Kernel, jobs: Sequence[Job]) -> Standing:
                 return Standing("applied", job, index)
     stale = next((job for job in jobs if job.log.offers), None)
     return Standing("stale", stale) if stale else Standing("none")
+
+
+def same_launch(job: Job, asked: str, now: str) -> bool:
+    """Tell whether a launch is the one a job measured: as it was stated then, or as it was resolved."""
+    resolved = job.log.started.launch_comment if job.log.started else asked
+    return now in (asked, resolved)
 
 
 def identity_of(target: str, variant: Variant) -> str:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mb_lsp.problems import CommandError
-from mb_targets.model import DocumentEdits, TextEdit, digest
+from mb_lsp.splice import line_ending, splice
+from mb_targets.model import DocumentEdits, digest
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
     path: Path
+    before: str
     temporary: Path
 
 
@@ -29,20 +31,27 @@ def apply_edits(documents: Sequence[DocumentEdits]) -> list[Path]:
     Raises:
         CommandError: A file changed since the edits were made, or cannot be written; then none was written.
     """
-    texts = [(Path(d.path).resolve(), edited(_read(Path(d.path)), d)) for d in documents]
     written: list[_Written] = []
+    replaced: list[_Written] = []
     try:
-        for path, text in texts:
-            written.append(_Written(path, _write_beside(path, text)))
+        for document in documents:
+            path = Path(document.path).resolve()
+            before = _read(path)
+            text = edited(before, document)
+            written.append(_Written(path, before, _write_beside(path, text)))
         for one in written:
             one.temporary.replace(one.path)
+            replaced.append(one)
     except OSError as error:
-        raise CommandError(f"cannot write {error.filename}: {error.strerror}; nothing was applied") from error
+        left = [str(one.path) for one in replaced if not _restored(one)]
+        kept = f"but {', '.join(left)} was written and could not be put back"
+        what = kept if left else "nothing was applied"
+        raise CommandError(f"cannot write {error.filename}: {error.strerror}; {what}") from error
     finally:
         for one in written:
             with contextlib.suppress(OSError):
                 one.temporary.unlink(missing_ok=True)
-    return [path for path, _ in texts]
+    return [one.path for one in written]
 
 
 def edited(text: str, document: DocumentEdits) -> str:
@@ -53,7 +62,7 @@ def edited(text: str, document: DocumentEdits) -> str:
     Raises:
         CommandError: The text is not the one that the edits were made for.
     """
-    ending = _line_ending(text)
+    ending = line_ending(text)
     plain = text.replace(ending, "\n")
     if digest(text) == document.identity:
         return splice(text, document.edits, ending)
@@ -62,27 +71,20 @@ def edited(text: str, document: DocumentEdits) -> str:
     raise CommandError(f"{document.path} changed since it was read; run the command again on the new text")
 
 
-def splice(text: str, edits: Sequence[TextEdit], ending: str) -> str:
-    """Make edits in a text, the edits' own line ends turned into ``ending``."""
-    parts: list[str] = []
-    at = 0
-    for edit in edits:
-        parts += [text[at : edit.start], edit.text.replace("\r\n", "\n").replace("\n", ending)]
-        at = edit.end
-    return "".join([*parts, text[at:]])
-
-
-def _line_ending(text: str) -> str:
-    """Give CR LF only where every line ends so; a mixed file is edited as it is."""
-    pairs = text.count("\r\n")
-    return "\r\n" if pairs and pairs == text.count("\n") else "\n"
-
-
 def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         raise CommandError(f"{path} can no longer be read as it was; nothing was applied") from None
+
+
+def _restored(one: _Written) -> bool:
+    """Put back what a file held, when another one of the same result could not be written."""
+    try:
+        _write_beside(one.path, one.before).replace(one.path)
+    except OSError:
+        return False
+    return True
 
 
 def _write_beside(path: Path, text: str) -> Path:

@@ -79,3 +79,23 @@ def test_nothing_is_left_beside_a_file_that_could_not_be_written(tmp_path: Path)
     with pytest.raises(CommandError):
         apply_edits([edits_of(first, "x", TextEdit(0, 1, "y")), edits_of(missing, "x", TextEdit(0, 1, "y"))])
     assert os.listdir(tmp_path) == ["a.cl"]
+
+
+def test_a_failure_at_the_second_file_puts_the_first_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "a.cl", tmp_path / "b.c"
+    for file in (first, second):
+        file.write_text("x")
+    replace = Path.replace
+
+    def refuse(source: Path, target: Path) -> Path:
+        if target.name == "b.c":
+            raise OSError(30, "Read-only file system", str(target))
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(CommandError, match="nothing was applied"):
+        apply_edits([edits_of(file, "x", TextEdit(0, 1, "y")) for file in (first, second)])
+    assert (first.read_text(), second.read_text()) == ("x", "x")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.cl", "b.c"]

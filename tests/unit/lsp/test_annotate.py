@@ -7,6 +7,7 @@ import made_events
 from mb_agent import events
 from mb_kb.views import Attempt, KernelPast, SimilarKernel
 from mb_lsp import annotate, explain
+from mb_lsp.actions import listed
 from mb_lsp.annotate import Memory
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Kind, Standing, standing
@@ -134,5 +135,25 @@ def test_the_evidence_lists_what_was_and_what_was_not_checked(tmp_path: Path) ->
     assert "| values | yes | 0.50 | 9 sizes |" in text
     assert "| races | not made here | 0.00 | Oclgrind is not installed |" in text
     assert "Not checked: images." in text
-    assert "**2.31x** [2.26-2.36] (95 %)" in text
+    assert "**2.31x [2.26-2.36]** (95 %)" in text
     assert "// mb: global=(n,) n=1024" in text
+
+
+def test_a_result_is_stale_when_its_kernel_is_launched_another_way(tmp_path: Path) -> None:
+    found = job(tmp_path, made_events.started(), made_events.finished(made_events.offer(2.31)))
+    (tmp_path / "launch.txt").write_text("// mb: n=1024")
+    kinds = [
+        standing(made_events.KERNEL, [found], now).kind
+        for now in ("", "// mb: n=1024", made_events.started().launch_comment, "// mb: n=7")
+    ]
+    assert kinds == ["ready", "ready", "ready", "stale"]
+    shown = annotate.lens(standing(made_events.KERNEL, [found], "// mb: n=7"), Memory(), True).title
+    assert shown == "Optimize | verified 2.31x with another launch"
+
+
+def test_what_a_search_cut_short_found_is_said_not_to_be_measured_again(tmp_path: Path) -> None:
+    found = job(tmp_path, made_events.started(), made_events.tried("double", 1.42))
+    found.mark_cancelled(True)
+    titles = [a.title for a in listed("", made_events.KERNEL, Standing("ready", found), trusted=True)]
+    assert "Apply optimized `twice` (1.42x [1.39-1.45], verified, not finally re-measured)" in titles
+    assert "not finally re-measured" in explain.evidence(found, found.log.offers[0])

@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mb_lsp.review import hunks, merge
+from mb_lsp.review import merge
+from mb_lsp.splice import hunks
 from mb_targets.model import TextEdit
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\r\n", "\n", "d"]), max_size=12).map("".join)
