@@ -142,7 +142,7 @@ def row(name: str, kernel: str, log: list[events.Event], begun: float) -> Row:
         name,
         kernel,
         device,
-        bar=_bar(name, device),
+        bar=bar(name, device),
         kept=kept[0] if kept else None,
         changed=changed[0] if changed else None,
         first_seconds=better[0] - begun if better else None,
@@ -153,12 +153,12 @@ def row(name: str, kernel: str, log: list[events.Event], begun: float) -> Row:
     )
 
 
-def _bar(name: str, device: str) -> float | None:
+def bar(name: str, device: str) -> float | None:
     """Give the bar of the device's runtime, the last part of a CPU's key; the others name the processor."""
     kind, _, rest = device.partition("-")
     runtime = rest.rpartition("-")[2]
     bars = BARS.get(name, {}) if kind == "cpu" else {}
-    return next((bar for key, bar in bars.items() if runtime.startswith(key)), None)
+    return next((least for key, least in bars.items() if runtime.startswith(key)), None)
 
 
 def _search_rate(log: list[events.Event]) -> float:
@@ -174,10 +174,10 @@ def _search_rate(log: list[events.Event]) -> float:
 def _line(r: Row) -> str:
     if r.problem:
         return f"{r.name:18} {r.problem}"
-    bar = f"bar {r.bar:g}x {'met' if r.met else 'MISSED'}" if r.bar is not None else "no bar"
+    against = f"bar {r.bar:g}x {'met' if r.met else 'MISSED'}" if r.bar is not None else "no bar"
     first = f"first after {r.first_seconds:.1f} s" if r.first_seconds is not None else "none faster"
     return (
-        f"{r.name:18} kept {_figures(r.kept):24} changed {_figures(r.changed):24} {bar:16} {first:18} "
+        f"{r.name:18} kept {_figures(r.kept):24} changed {_figures(r.changed):24} {against:16} {first:18} "
         f"{r.tried} tried, {r.refused} refused, {r.search_rate:.1f}/s searching  {r.device}"
     )
 
@@ -185,4 +185,4 @@ def _line(r: Row) -> str:
 def _figures(m: Measurement | None) -> str:
     if m is None:
         return "-"
-    return str(m.speedup)
+    return f"{m.speedup.value:.2f}x [{m.speedup.low:.2f}-{m.speedup.high:.2f}]"

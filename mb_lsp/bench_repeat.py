@@ -13,6 +13,7 @@ import msgspec
 from mb_agent import events
 from mb_lsp import follow, optimize, pick
 from mb_lsp.problems import Code, CommandError
+from mb_targets.model import Kernel, Variant
 from mb_targets.outcome import Measurement
 
 TIMES = 3
@@ -64,6 +65,8 @@ class Repeat(msgspec.Struct, frozen=True):
 class _Claim(msgspec.Struct, frozen=True):
     """What is read here of a record; the process that measures reads it whole."""
 
+    kernel: Kernel
+    variant: Variant
     measurement: Measurement
 
 
@@ -83,7 +86,7 @@ def line(found: Repeat) -> str:
     clock = "CPU time" if found.first.clock == "cpu" else "device events"
     verdict = "met" if found.met else "MISSED"
     return (
-        f"{found.kernel}: {found.first.speedup.value:.2f}x by {' '.join(found.chain) or 'a record'}; again "
+        f"{found.kernel}: {found.first.speedup.value:.2f}x by {' '.join(found.chain)}; again "
         f"{ratios}: at most {found.spread:.1%} off, bar {BAR:.0%} {verdict} ({clock}, {found.first.device})"
     )
 
@@ -129,7 +132,8 @@ def _from_record(plan: Plan) -> Repeat:
         claim = msgspec.json.decode(place.read_bytes(), type=_Claim)
     except (OSError, msgspec.MsgspecError) as error:
         raise CommandError(f"{place} is no record of a claim: {error}") from None
-    return Repeat(place.stem, (), claim.measurement, _measure(place, plan.folder.resolve(), plan.device))
+    again = _measure(place, plan.folder.resolve(), plan.device)
+    return Repeat(claim.kernel.name, tuple(map(str, claim.variant.chain)), claim.measurement, again)
 
 
 def _measure(evidence: Path, folder: Path, device: str) -> tuple[Measurement, ...]:
