@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 from typing import Literal, TypeAlias
 
 from mb_targets.errors import TargetError
@@ -100,6 +101,28 @@ def substitute(expression: Expression, by: Mapping[str, Expression]) -> Expressi
             return Extreme(function, tuple(substitute(a, by) for a in arguments))
         case _:
             return expression
+
+
+def divisor(expression: Expression, known: Mapping[str, int] | None = None) -> int:
+    """Give a number that divides an expression whatever its names stand for; 0 divides only 0 itself.
+
+    Args:
+        expression: What is divided.
+        known: What names are multiples of.
+    """
+    match expression:
+        case Number(value):
+            return abs(int(value)) if value == value // 1 else 1
+        case Name(name):
+            return (known or {}).get(name, 1)
+        case Binary("*", left, right):
+            return divisor(left, known) * divisor(right, known)
+        case Binary("+" | "-" | "%", left, right):
+            return gcd(divisor(left, known), divisor(right, known))
+        case Extreme(_, arguments):
+            return gcd(*(divisor(a, known) for a in arguments))
+        case _:
+            return 1
 
 
 def simplify(expression: Expression) -> Expression:

@@ -22,8 +22,8 @@ _LONGEST = 1 << 20
 def defined(source: str, options: tuple[str, ...] = ()) -> Mapping[str, Macro]:
     """Give the macros that hold at the end of a source, its conditionals and compiler options followed."""
     known: dict[str, Macro] = {}
-    for option in options:
-        found = _DEFINE_OPTION.fullmatch(option)
+    for first, option in zip(("", *options), options, strict=False):
+        found = _DEFINE_OPTION.fullmatch(f"-D{option}" if first == "-D" else option)
         if found:
             known[found[1]] = Macro(found[1], None, found[2] if found[2] is not None else "1")
     if "#" not in source:

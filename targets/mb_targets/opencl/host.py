@@ -5,27 +5,29 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mb_targets.model import Kernel
 from mb_targets.opencl import host_c, host_python
-from mb_targets.opencl.sites import Site
+from mb_targets.opencl.sites import Search, Site, Span
 
 C_SUFFIXES = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".hh", ".inl"})
 MARKERS = (".git", ".hg", "modelblaster.toml", "pyproject.toml", "CMakeLists.txt", "Makefile")
 
 _SKIPPED = frozenset(
-    {"node_modules", "build", "dist", "target", "venv", "__pycache__", "third_party", "external"}
+    {"node_modules", "build", "dist", "target", "venv", "site-packages", "__pycache__"}
+    | {"third_party", "external"}
 )
-_MOST_FILES = 2000
-_MOST_BYTES = 16 << 20
+_MOST_FILES = 4000
+_MOST_BYTES = 32 << 20
 _LARGEST_FILE = 1 << 20
 _HIGHEST = 6
-_CL_FILE = re.compile(r"([\w.-]+\.(?:cl|clh|ocl))\b")
+_CL_FILE = re.compile(r"[\w./\\+@~-]*\.(?:cl|clh|ocl)\b")
 
 
-def sites(kernel: Kernel, path: Path, text: str | None = None) -> list[Site]:
-    """List the launches of a kernel in the workspace of its document.
+def search(kernel: Kernel, path: Path, text: str | None = None) -> Search:
+    """Find the launches of a kernel in the workspace of its document.
 
     A host program that names other ``.cl`` files but not this one launches another kernel of the same name.
 
@@ -36,59 +38,129 @@ def sites(kernel: Kernel, path: Path, text: str | None = None) -> list[Site]:
     """
     found: list[Site] = []
     mentioned = re.compile(rf"\b{re.escape(kernel.name)}\b")
-    for program, code in _programs(path, text):
-        if mentioned.search(code) and _concerns(program, code, path, kernel):
-            find = host_python.sites if program.suffix == ".py" else host_c.sites
-            found += find(program, code, kernel.name)
-    return found
+    programs = _Programs(path.absolute(), kernel.name)
+    for program, code in programs.read(text):
+        if not (mentioned.search(code) and _concerns(program, code, path, kernel)):
+            continue
+        find = host_python.sites if program.suffix == ".py" else host_c.sites
+        made = find(program, code, kernel.name)
+        twin = programs.twin(program, code) if made else None
+        if twin:
+            where = Span(twin.start(), twin.end(), twin.group())
+            why = f"the workspace has several files called {path.name}, and which it loads could not be told"
+            made = [Site(program, code, made[0].language, where, reason=why)]
+        found += made
+    return Search(tuple(found), programs.incomplete)
 
 
 def root(path: Path) -> Path:
-    """Give the folder of the workspace that a document belongs to: the nearest that is marked as one."""
-    parents = path.absolute().parents[:_HIGHEST]
-    marked = (p for p in parents if any((p / m).exists() for m in MARKERS))
-    return next(marked, path.absolute().parent)
+    """Give the folder of the workspace that a document belongs to: the nearest that is marked as one.
+
+    A person's home is never one, whatever lies there, and nothing above it is looked at.
+    """
+    document = path.absolute()
+    for folder in document.parents[:_HIGHEST]:
+        if _is_outermost(folder):
+            break
+        if any((folder / marker).exists() for marker in MARKERS):
+            return folder
+    return document.parent
+
+
+def _is_outermost(folder: Path) -> bool:
+    home = Path(os.path.expanduser("~"))
+    return folder == folder.parent or folder == home or folder.resolve() == home.resolve()
 
 
 def _concerns(program: Path, code: str, path: Path, kernel: Kernel) -> bool:
     if program == path.absolute():
         return True
-    named = set(_CL_FILE.findall(code))
-    if named:
-        return path.name in named
-    return not re.search(rf"\bkernel\s+[\w\s()]*\b{re.escape(kernel.name)}\s*\(", code)
+    named = [m.group().replace("\\", "/") for m in _CL_FILE.finditer(code)]
+    if not named:
+        return not re.search(rf"\bkernel\s+[\w\s()]*\b{re.escape(kernel.name)}\s*\(", code)
+    alike = [n for n in named if n.rpartition("/")[2] == path.name]
+    meant = [file for n in alike if (file := _existing(n, program, path))]
+    return any(path.exists() and file.samefile(path) for file in meant) if meant else bool(alike)
 
 
-def _programs(path: Path, text: str | None) -> Iterator[tuple[Path, str]]:
-    """Give the host programs, nearest to the document first."""
-    document = path.absolute()
-    if text is not None and _is_program(document):
-        yield document, text
-    budget = _MOST_BYTES
-    for program in _nearest_first(document):
-        if program == document and text is not None:
-            continue
-        try:
-            size = program.stat().st_size
-            if size > _LARGEST_FILE:
+def _existing(named: str, program: Path, path: Path) -> Path | None:
+    """Find the file that a host program names; None where that takes running it."""
+    places = (folder / named for folder in (program.parent, root(path)))
+    return next((p for p in places if p.is_file()), None)
+
+
+@dataclass(slots=True)
+class _Programs:
+    """The host programs of a workspace.
+
+    Attributes:
+        document: Where the kernel is.
+        name: The kernel's name.
+        incomplete: Why not all of them were read, empty where all were.
+    """
+
+    document: Path
+    name: str
+    incomplete: str = ""
+    _twins: list[Path] = field(default_factory=list)
+
+    def read(self, text: str | None) -> Iterator[tuple[Path, str]]:
+        """Give the programs and their texts, nearest to the document first."""
+        if text is not None and _is_program(self.document):
+            yield self.document, text
+        budget = _MOST_BYTES
+        for program in self._nearest_first():
+            if program == self.document and text is not None:
                 continue
-            budget -= size
-            if budget < 0:
-                return
-            yield program, program.read_bytes().decode()
-        except (OSError, UnicodeDecodeError):
-            continue
+            try:
+                budget -= program.stat().st_size
+                if budget < 0:
+                    self.incomplete = f"its programs are more than {_MOST_BYTES >> 20} MiB"
+                    return
+                content = program.read_bytes()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.incomplete = f"{program.name} could not be read: {error.strerror}"
+                continue
+            if self.name.encode() in content:
+                yield from self._decoded(program, content)
 
+    def twin(self, program: Path, code: str) -> re.Match[str] | None:
+        """Find where a program names what may be another file of the document's name."""
+        if not self._twins or program == self.document:
+            return None
+        for named in _CL_FILE.finditer(code):
+            if named.group().replace("\\", "/").rpartition("/")[2] != self.document.name:
+                continue
+            if _existing(named.group().replace("\\", "/"), program, self.document) is None:
+                return named
+        return None
 
-def _nearest_first(document: Path) -> list[Path]:
-    top = root(document)
-    found: list[Path] = []
-    for folder, folders, files in os.walk(top):
-        folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
-        found += [p for name in sorted(files) if _is_program(p := Path(folder, name))]
-        if len(found) >= _MOST_FILES:
-            break
-    return sorted(found, key=lambda p: (not p.is_relative_to(document.parent), p != document, len(p.parts)))
+    def _decoded(self, program: Path, content: bytes) -> Iterator[tuple[Path, str]]:
+        try:
+            if len(content) > _LARGEST_FILE:
+                self.incomplete = f"{program.name} is too large to be read as a program"
+            else:
+                yield program, content.decode()
+        except UnicodeDecodeError:
+            self.incomplete = f"{program.name} is not in UTF-8"
+
+    def _nearest_first(self) -> list[Path]:
+        top = root(self.document)
+        found: list[Path] = []
+        for folder, folders, files in os.walk(top):
+            folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
+            if _is_outermost(top):
+                folders.clear()
+            paths = [Path(folder, name) for name in sorted(files)]
+            found += [p for p in paths if _is_program(p)]
+            self._twins += [p for p in paths if p.name == self.document.name and p != self.document]
+            if len(found) > _MOST_FILES:
+                self.incomplete = f"it holds more than {_MOST_FILES} programs"
+                break
+        near = self.document.parent
+        return sorted(found, key=lambda p: (not p.is_relative_to(near), p != self.document, len(p.parts)))
 
 
 def _is_program(path: Path) -> bool:

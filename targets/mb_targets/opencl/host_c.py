@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from mb_targets.opencl.sites import Language, Site, Sizes, Span
@@ -18,6 +19,13 @@ _MADE = re.compile(
 _ENQUEUE = re.compile(r"\b(?:(?P<c>clEnqueueNDRangeKernel)|(?P<cpp>enqueueNDRangeKernel))\s*\(")
 _SET_ARGUMENT = re.compile(r"\bclSetKernelArg\s*\(")
 _BUILD = re.compile(r"\bclBuildProgram\s*\(")
+_OF_KERNELS = re.compile(
+    r"cl(?:SetKernel\w*|(?:Get|Release|Retain|Clone)Kernel\w*|EnqueueNDRangeKernel)|enqueueNDRangeKernel"
+    r"|sizeof|if|while|assert"
+)
+_SHOWING = re.compile(
+    r"printf|fprintf|snprintf|puts|fputs|perror|strcmp|strncmp|strstr|err|warn|LOG\w*|log\w*"
+)
 _NULL = re.compile(r"(?:NULL|0|nullptr|(?:cl::)?NullRange)")
 _RANGE = re.compile(r"(?:cl::)?NDRange\s*(?=\()")
 _LITERAL = re.compile(r"(?:\(\s*(?:const\s+)?(?:std::)?size_t\s*\[\s*\d*\s*\]\s*\)\s*)?(?=\{)")
@@ -27,21 +35,97 @@ _VARIABLE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Where a variable is given a kernel: from ``start`` to ``end``, valid until ``scope``."""
+
+    start: int
+    end: int
+    scope: int
+    variable: str
+    kernel: str
+
+
 def sites(path: Path, text: str, name: str) -> list[Site]:
     """List the launches of a kernel in a C or C++ program; one that cannot be read carries the reason."""
     code = without_comments(text)
     language: Language = "c" if path.suffix == ".c" else "cpp"
-    made = [(m.start(), m["name"] or m["bound"], m["of"] or m["bound_of"]) for m in _MADE.finditer(code)]
+    made = [_made(code, m) for m in _MADE.finditer(code)]
     found = [
         site
         for call in _ENQUEUE.finditer(code)
         if (site := _site(path, text, code, language, call, made, name)) is not None
     ]
-    mention = re.search(rf'"{re.escape(name)}"', code)
-    if mention and not found:
-        where = Span(mention.start(), mention.end(), mention.group())
-        return [Site(path, text, language, where, reason="how it is launched from there could not be read")]
-    return found
+    reason = "how it is launched from there could not be read"
+    return found + [
+        Site(path, text, language, where, reason=reason) for where in _unexplained(code, name, made, found)
+    ]
+
+
+def _made(code: str, found: re.Match[str]) -> _Made:
+    variable, kernel = found["name"] or found["bound"], found["of"] or found["bound_of"]
+    declared = found["bound"] or re.search(r"\b(?:cl_kernel|auto|Kernel)\s+\Z", code[: found.start()])
+    scope = _scope_end(code, found.start()) if declared else len(code)
+    return _Made(found.start(), found.end(), scope, variable, kernel)
+
+
+def _unexplained(code: str, name: str, made: list[_Made], found: list[Site]) -> Iterator[Span]:
+    """Give the places that may launch the kernel in another way than the sites found."""
+    ours = [m for m in made if m.kernel == name]
+    launched = {_passed(code, site) for site in found}
+    for mention in re.finditer(rf'"{re.escape(name)}"', code):
+        taken = next((m for m in ours if m.start <= mention.start() < m.end), None)
+        if taken is None:
+            explained = bool(_SHOWING.fullmatch(_callee(code, mention.start())))
+        else:
+            explained = taken.variable in launched
+        if not explained:
+            yield Span(mention.start(), mention.end(), mention.group())
+    for variable in dict.fromkeys(m.variable for m in ours):
+        pattern = re.compile(rf"(?<![\w.>]){re.escape(variable)}(?![\w\[])(?!\s*(?:=[^=]|\.|->|\())")
+        for use in pattern.finditer(code):
+            holder = next(
+                (m for m in ours if m.variable == variable and m.end <= use.start() < m.scope), None
+            )
+            held = holder is not None and _kernel_of(variable, use.start(), made) == name
+            if held and _is_passed_on(code, use.start(), use.end()):
+                yield Span(use.start(), use.end(), use.group())
+
+
+def _passed(code: str, site: Site) -> str:
+    """Give the kernel's variable at a launch."""
+    opened = code.index("(", site.call.start)
+    passed = _arguments(code, opened + 1, site.call.end - 1)
+    return passed[1 if code.startswith("clEnqueue", site.call.start) else 0].text
+
+
+def _is_passed_on(code: str, start: int, end: int) -> bool:
+    """Tell whether a use of a kernel's variable hands it to something that may launch it."""
+    before = code[:start].rstrip(" \t\r\n&*(")
+    if re.search(r"\breturn\Z", before) or re.search(r"(?<![=!<>])=\Z", before):
+        return True
+    callee = _callee(code, start)
+    after = code[end:].lstrip()
+    compared = before.endswith(("!", "==", "!=")) or after.startswith(("==", "!=", "&&", "||"))
+    return bool(callee) and not compared and not _OF_KERNELS.fullmatch(callee)
+
+
+def _callee(code: str, at: int) -> str:
+    """Name what is called with the argument that stands at a place; empty where it is no argument."""
+    depth = 0
+    for i in range(at - 1, -1, -1):
+        if code[i] in ")]}":
+            depth += 1
+        elif code[i] in "([{":
+            depth -= 1
+            if depth < 0:
+                called = re.search(r"([A-Za-z_]\w*)\s*\Z", code[max(0, i - 80) : i])
+                if code[i] == "{":
+                    return "{" if re.search(r"(?:[=(,>]|\breturn)\s*\Z", code[max(0, i - 80) : i]) else ""
+                return called[1] if called else ""
+        elif code[i] == ";" and depth == 0:
+            return ""
+    return ""
 
 
 def _site(
@@ -50,7 +134,7 @@ def _site(
     code: str,
     language: Language,
     call: re.Match[str],
-    made: list[tuple[int, str, str]],
+    made: list[_Made],
     name: str,
 ) -> Site | None:
     end = closing(code, call.end() - 1)
@@ -77,9 +161,9 @@ def _site(
     )
 
 
-def _kernel_of(variable: str, at: int, made: list[tuple[int, str, str]]) -> str:
+def _kernel_of(variable: str, at: int, made: list[_Made]) -> str:
     """Name the kernel that a variable holds at a place: the last one made before it, else the first after."""
-    candidates = [(start, kernel) for start, name, kernel in made if name == variable]
+    candidates = [(m.start, m.kernel) for m in made if m.variable == variable]
     before = [kernel for start, kernel in candidates if start < at]
     return before[-1] if before else candidates[0][1] if candidates else ""
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from mb_targets import expression
 from mb_targets.expression import Expression, ExpressionError, Name
 from mb_targets.model import LaunchChange, NotApplicable, TextEdit
+from mb_targets.opencl import host_launch
 from mb_targets.opencl.sites import Site, Sizes, Span
+from mb_targets.opencl.statement import declared
 from mb_targets.opencl.tokens import without_comments
 
 _ATOM = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w]+\])*|\d+")
@@ -16,7 +19,7 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def relaunched(
-    site: Site, change: LaunchChange | None, options: tuple[str, ...], label: str
+    site: Site, change: LaunchChange | None, options: tuple[str, ...], label: str, promised: Sequence[int]
 ) -> list[TextEdit] | NotApplicable:
     """Give the edits of a host program that make a launch the variant's.
 
@@ -25,26 +28,55 @@ def relaunched(
         change: How the variant's NDRange follows from the original's; None keeps it.
         options: Compiler options that the variant adds.
         label: Begins the names of variables that have to be declared; no other site has the same.
+        promised: What the launch spec says each global size is a multiple of.
     """
-    resized = _resized(site, change, label) if change is not None else []
+    resized = _resized(site, change, label, promised) if change is not None else []
     rebuilt = _with_options(site, options) if options else []
     if isinstance(resized, NotApplicable):
         return resized
     return rebuilt if isinstance(rebuilt, NotApplicable) else [*resized, *rebuilt]
 
 
-def _resized(site: Site, change: LaunchChange, label: str) -> list[TextEdit] | NotApplicable:
+def needs_multiples(change: LaunchChange, where: str) -> NotApplicable:
+    """Say that a launch may have sizes for which a variant is wrong."""
+    multiples = ", ".join(map(str, change.multiples[: len(change.global_size)]))
+    return NotApplicable(f"it needs sizes that are multiples of {multiples}, which {where} does not promise")
+
+
+def _resized(
+    site: Site, change: LaunchChange, label: str, promised: Sequence[int]
+) -> list[TextEdit] | NotApplicable:
     if site.reason or site.global_size is None or site.local_size is None:
         return _declined(site, site.reason or "its sizes could not be read")
-    known = _elements(site.global_size, "G", len(change.global_size))
+    dims = len(change.global_size)
+    known = _elements(site.global_size, "G", dims)
     if known is None:
         return _declined(site, "it states no global size that could be changed")
-    known |= _elements(site.local_size, "L", len(change.global_size)) or {}
-    wanted = _written(site, change, known)
-    return [
-        *_restated(site, site.global_size, wanted, f"{label}_global_size"),
-        *_restated(site, site.local_size, [str(n) for n in change.local_size or ()], f"{label}_local_size"),
-    ]
+    code = site.text if site.language == "python" else without_comments(site.text)
+    for size, multiple, given in zip(known.values(), change.multiples, promised, strict=False):
+        if given % multiple and _divisor(size, code) % multiple:
+            return needs_multiples(change, f"the call at {site.place}")
+    known |= _elements(site.local_size, "L", dims) or {}
+    pieces = (
+        (site.global_size, _written(site, change, known), f"{label}_global_size"),
+        (site.local_size, [str(n) for n in change.local_size or ()], f"{label}_local_size"),
+    )
+    edits: list[TextEdit] = []
+    variables: list[str] = []
+    for sizes, values, name in pieces:
+        if _needs_variable(site, sizes, values):
+            variables.append(f"const size_t {name}[] = {{{', '.join(values)}}};")
+            edits.append(TextEdit(sizes.whole.start, sizes.whole.end, name))
+        else:
+            edits += _restated(site, sizes, values)
+    made = declared(site, variables) if variables else []
+    return _declined(site, made) if isinstance(made, str) else [*made, *edits]
+
+
+def _divisor(size: Expression, code: str) -> int:
+    """Give a number that divides a size of the host for sure; 0 where the size is 0."""
+    value = host_launch.constant(expression.text(size), code)
+    return int(value) if value is not None and value == value // 1 else expression.divisor(size)
 
 
 def _declined(site: Site, why: str) -> NotApplicable:
@@ -80,7 +112,13 @@ def _written(site: Site, change: LaunchChange, known: dict[str, Expression]) -> 
     return [expression.text(expression.simplify(tree), style) for tree in trees]
 
 
-def _restated(site: Site, sizes: Sizes, values: list[str], name: str) -> list[TextEdit]:
+def _needs_variable(site: Site, sizes: Sizes, values: list[str]) -> bool:
+    """C++ has no compound literals: sizes written anew at a call of the C interface need a variable."""
+    anew = bool(values) and (sizes.shared or len(values) != len(sizes.elements))
+    return anew and site.language == "cpp" and sizes.form == "braces"
+
+
+def _restated(site: Site, sizes: Sizes, values: list[str]) -> list[TextEdit]:
     """Write sizes where the old ones stand, or anew at the call; an empty list leaves them to the runtime."""
     if not values and sizes.absent:
         return []
@@ -88,41 +126,15 @@ def _restated(site: Site, sizes: Sizes, values: list[str], name: str) -> list[Te
         pairs = zip(sizes.elements, values, strict=True)
         return [TextEdit(e.start, e.end, v) for e, v in pairs if e.text != v]
     listed = ", ".join(values)
-    whole = sizes.whole
     if site.language == "python":
         made = f"({listed}{',' if len(values) == 1 else ''})" if values else "None"
     elif sizes.form == "ndrange":
         made = f"cl::NDRange({listed})" if values else "cl::NullRange"
-    elif site.language == "c" or not values:
+    else:
         made = f"(const size_t[]){{{listed}}}" if values else "NULL"
         if len(values) > 1:
             made = f"({made})"  # a macro around the call would split it at its commas
-    else:
-        # C++ has no compound literals: the sizes need a variable of their own.
-        at, indent = _statement(site.text, site.call.start)
-        declared = f"const size_t {name}[] = {{{listed}}};{_line_end(site.text)}{indent}"
-        return [TextEdit(at, at, declared), TextEdit(whole.start, whole.end, name)]
-    return [TextEdit(whole.start, whole.end, made)]
-
-
-def _statement(text: str, at: int) -> tuple[int, str]:
-    """Find where the statement that holds a place begins, and its indent."""
-    depth = 0
-    code = without_comments(text[:at])
-    for i in range(len(code) - 1, -1, -1):
-        if code[i] in ")]":
-            depth += 1
-        elif code[i] in "([":
-            depth -= 1
-        elif code[i] in ";{}" and depth <= 0:
-            start = i + 1 + len(code[i + 1 :]) - len(code[i + 1 :].lstrip())
-            line = text.rfind("\n", 0, start) + 1
-            return start, text[line:start] if not text[line:start].strip() else ""
-    return 0, ""
-
-
-def _line_end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    return [TextEdit(sizes.whole.start, sizes.whole.end, made)]
 
 
 def _with_options(site: Site, options: tuple[str, ...]) -> list[TextEdit] | NotApplicable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mb_targets import expression
 from mb_targets.expression import Expression, ExpressionError
@@ -20,7 +20,7 @@ _WRAPPED = re.compile(
 _MOST = 1 << 40
 
 
-def read(kernel: Kernel, sites: list[Site]) -> Fragment | None:
+def read(kernel: Kernel, sites: Sequence[Site]) -> Fragment | None:
     """Read the first launch that can be understood; None where there is none.
 
     The sizes are written over the kernel's scalar parameters where the host passes them, else over the host's
@@ -88,6 +88,30 @@ def number(text: str, code: str, depth: int = 0) -> float | None:
     except ExpressionError:
         return None
     return value if abs(value) < _MOST else None
+
+
+def constant(text: str, code: str) -> float | None:
+    """Work out a number as ``number`` does, but only from names that nothing could give another value."""
+    value = number(text, code)
+    reached: set[str] = set()
+    texts = [text]
+    while texts and value is not None:
+        for name in expression.names(_shifts(_bare(texts.pop()))):
+            if name not in reached:
+                reached.add(name)
+                texts += _definitions(name, code)
+    return value if all(_is_fixed(name, code) for name in reached) else None
+
+
+def _is_fixed(name: str, code: str) -> bool:
+    """Tell whether a name is never a parameter, a loop's variable, stepped, or filled in by address."""
+    ways = (
+        rf"(?:\+\+|--)\s*{name}\b|\b{name}\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>|//)=)",
+        rf"\bdef\s+\w+\s*\([^)]*\b{name}\b|\blambda\b[^:\n]*\b{name}\b|\bfor\b[^:;\n]*\b{name}\b[^:;\n]*(?:\bin\b|:)",
+        rf"\b(?!return\b)[A-Za-z_]\w*[\s*&]+{name}\s*[,)]",
+        rf"\b(?!cl[A-Z])\w+\s*\((?:[^()]*,)?\s*&\s*{name}\b|>>\s*{name}\b",
+    )
+    return not any(re.search(way, code) for way in ways)
 
 
 def _constant(name: str, code: str, depth: int) -> float | None:

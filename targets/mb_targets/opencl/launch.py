@@ -34,7 +34,7 @@ def _said(kernel: Kernel, path: Path | None) -> Fragment:
     """Put together what people wrote; host code is only read where no one wrote an NDRange."""
     parts = [part for part in (comment.read(kernel), settings.read(kernel, path) if path else None) if part]
     if path and not any(part.global_size for part in parts):
-        found = host_launch.read(kernel, host.sites(kernel, path))
+        found = host_launch.read(kernel, host.search(kernel, path).sites)
         parts += [found] if found else []
     return merge(parts) if parts else Fragment("inferred")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mb_targets.model import DocumentEdits, Kernel, LaunchSpec, NotApplicable, TextEdit, Variant, digest
 from mb_targets.opencl import host
-from mb_targets.opencl.host_edit import relaunched
+from mb_targets.opencl.host_edit import needs_multiples, relaunched
 from mb_targets.opencl.hunks import hunks
-from mb_targets.opencl.restate import restated
+from mb_targets.opencl.restate import promises, restated
 
 
 def patch(
@@ -30,19 +30,43 @@ def patch(
     edits = _kernel_edits(kernel, variant, at)
     by_document: dict[Path, tuple[str, list[TextEdit]]] = {path.absolute(): (text, edits)}
     if variant.launch is not None or variant.options:
-        sites = host.sites(kernel, path, text)
-        for number, site in enumerate(sites):
-            made = relaunched(
-                site, variant.launch, variant.options, kernel.name + (str(number) if number else "")
-            )
-            if isinstance(made, NotApplicable):
-                return made
-            by_document.setdefault(site.path, (site.text, []))[1].extend(made)
-        stated = restated(kernel, launch, variant, at, needed=not sites)
-        if isinstance(stated, NotApplicable):
-            return stated
-        edits += stated
+        made = _relaunched(kernel, launch, variant, path, text, at)
+        if isinstance(made, NotApplicable):
+            return made
+        for document, content, found in made:
+            by_document.setdefault(document, (content, []))[1].extend(found)
     return [_document(p, content, made) for p, (content, made) in by_document.items() if made]
+
+
+def _relaunched(
+    kernel: Kernel, launch: LaunchSpec, variant: Variant, path: Path, text: str, at: int
+) -> list[tuple[Path, str, list[TextEdit]]] | NotApplicable:
+    """Edit what states the launch: host programs, settings, the comment; each with its text."""
+    search = host.search(kernel, path, text)
+    if search.incomplete:
+        return NotApplicable(
+            f"it changes how `{kernel.name}` is launched, and not all of the workspace could be searched for "
+            f"launches: {search.incomplete}; a form that keeps the launch is offered instead"
+        )
+    change = variant.launch
+    promised = promises(launch)
+    made: list[tuple[Path, str, list[TextEdit]]] = []
+    for number, site in enumerate(search.sites):
+        label = kernel.name + (str(number) if number else "")
+        edits = relaunched(site, change, variant.options, label, promised)
+        if isinstance(edits, NotApplicable):
+            return edits
+        made.append((site.path, site.text, edits))
+    if (
+        change is not None
+        and not made
+        and any(p % m for p, m in zip(promised, change.multiples, strict=False))
+    ):
+        return needs_multiples(change, f"what is said about the sizes of `{kernel.name}`")
+    stated = restated(kernel, launch, variant, path, at, needed=not made)
+    if isinstance(stated, NotApplicable):
+        return stated
+    return [*made, *((document, text if content is None else content, e) for document, content, e in stated)]
 
 
 def _document(path: Path, text: str, edits: list[TextEdit]) -> DocumentEdits:

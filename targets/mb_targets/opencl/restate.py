@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from math import lcm
+from pathlib import Path
 
 from mb_targets import expression
 from mb_targets.model import Kernel, LaunchChange, LaunchSpec, NotApplicable, TextEdit, Variant
-from mb_targets.opencl import comment
+from mb_targets.opencl import comment, settings
 from mb_targets.opencl.fragment import FragmentError
 
 
@@ -24,17 +24,25 @@ def changed_sizes(
 
 
 def restated(
-    kernel: Kernel, launch: LaunchSpec, variant: Variant, at: int, needed: bool
-) -> list[TextEdit] | NotApplicable:
-    """Edit the lines above the kernel so that they state what the variant needs.
+    kernel: Kernel, launch: LaunchSpec, variant: Variant, path: Path, at: int, needed: bool
+) -> list[tuple[Path, str | None, list[TextEdit]]] | NotApplicable:
+    """Edit the lines above the kernel, or the settings, so that they state what the variant needs.
 
     Args:
         kernel: The original.
         launch: Its launch.
         variant: What replaces it.
+        path: The document.
         at: Where the kernel's source begins in the document.
         needed: Whether nothing else states the launch.
+
+    Returns:
+        The file, its text where that is not the document's, and its edits.
     """
+    values = _values(launch, variant)
+    if launch.origin == "settings":
+        made = settings.restated(kernel, path, values)
+        return made if isinstance(made, NotApplicable) else [made]
     if launch.origin != "comment":
         return _nothing_states_it(kernel) if needed else []
     try:
@@ -42,14 +50,19 @@ def restated(
     except FragmentError as error:
         return NotApplicable(str(error))
     edits, missing = [], []
-    for key, value in _values(launch, variant):
+    for key, value in values:
         item = stated.get(key)
         if item:
             edits.append(TextEdit(at + item.start, at + item.start + len(item.value), value))
         elif value != "none":
             missing.append(f"{key}={value}")
-    missing += _multiples(launch, variant.launch) if variant.launch else []
-    return [*edits, *_inserted(kernel, missing, at)]
+    return [(path.absolute(), None, [*edits, *_inserted(kernel, missing, at)])]
+
+
+def promises(launch: LaunchSpec) -> list[int]:
+    """Give what each global size is a multiple of at all sizes that a launch spec allows; 0 for no items."""
+    known = {s.name: int(s.value) if s.low == s.high else s.multiple for s in launch.symbols}
+    return [expression.divisor(expression.parse(size), known) for size in launch.global_size]
 
 
 def _nothing_states_it(kernel: Kernel) -> NotApplicable:
@@ -71,13 +84,6 @@ def _values(launch: LaunchSpec, variant: Variant) -> list[tuple[str, str]]:
         options = shlex.join([*launch.options, *variant.options])
         found.append(("opts", json.dumps(options, ensure_ascii=False)))
     return found
-
-
-def _multiples(launch: LaunchSpec, change: LaunchChange) -> list[str]:
-    """Say of which numbers sizes have to be multiples from now on."""
-    known = {s.name: s.multiple for s in launch.symbols}
-    pairs = zip(launch.global_size, change.multiples, strict=False)
-    return [f"{size}%{lcm(n, known[size])}" for size, n in pairs if size in known and known[size] % n]
 
 
 def _inserted(kernel: Kernel, words: list[str], at: int) -> list[TextEdit]:

@@ -73,3 +73,16 @@ class Site:
     def place(self) -> str:
         """File and line, for people."""
         return f"{self.path.name}:{self.text.count(chr(10), 0, self.call.start) + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search of a workspace found.
+
+    Attributes:
+        sites: The launches.
+        incomplete: Why there may be others, empty where everything was read.
+    """
+
+    sites: tuple[Site, ...]
+    incomplete: str = ""

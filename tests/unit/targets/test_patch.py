@@ -9,64 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patched import COMMENT, KERNEL, PYTHON, applied, edits, host, patched, variant_of, write
 
-from mb_targets.model import DocumentEdits, Kernel, LaunchChange, LaunchSpec, NotApplicable, Variant, digest
+from mb_targets.model import LaunchChange, LaunchSpec, NotApplicable
 from mb_targets.opencl.detect import find_kernels
 from mb_targets.opencl.hunks import apply, hunks
 from mb_targets.opencl.launch import infer_launch
 from mb_targets.opencl.patch import patch
-
-KERNEL = """__kernel void scale(__global float *x, const int n)
-{
-    int i = get_global_id(0);
-    // größe
-    if (i < n)
-        x[i] = x[i] * 2.0f;
-}
-"""
-COMMENT = "// mb: global=(n,) local=(64,) n=1024 x=inout f32[n]\n"
-BODY = "    int i = get_global_id(0);"
-CHANGE = LaunchChange(("(G0 + 15) / 16",), (1,))
-
-
-def variant_of(kernel: Kernel, change: LaunchChange | None = CHANGE, *options: str) -> Variant:
-    end = "\r\n" if "\r\n" in kernel.source else "\n"
-    replaced = kernel.text.replace(BODY, f"    size_t i = get_global_id(0);{end}    i *= 1;")
-    source = kernel.source[: kernel.start] + replaced + kernel.source[kernel.end :]
-    return Variant(source, kernel.name, (), change, options)
-
-
-def patched(
-    path: Path, language: str = "opencl", change: LaunchChange | None = CHANGE, options: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """Give the documents after the edits, by file name."""
-    made = edits(path, language, change, options)
-    assert not isinstance(made, NotApplicable), made
-    return {Path(d.path).name: applied(d) for d in made}
-
-
-def edits(
-    path: Path, language: str = "opencl", change: LaunchChange | None = CHANGE, options: tuple[str, ...] = ()
-) -> list[DocumentEdits] | NotApplicable:
-    text = path.read_bytes().decode()
-    kernel = find_kernels(text, language)[0]
-    launch = infer_launch(kernel, path)
-    assert isinstance(launch, LaunchSpec), launch
-    made = patch(kernel, launch, variant_of(kernel, change, *options), path, text)
-    return made if isinstance(made, NotApplicable) else list(made)
-
-
-def applied(document: DocumentEdits) -> str:
-    text = Path(document.path).read_bytes().decode()
-    assert document.identity == digest(text)
-    return apply(text, list(document.edits))
-
-
-def write(folder: Path, name: str, text: str) -> Path:
-    (folder / ".git").mkdir(exist_ok=True)
-    path = folder / name
-    path.write_bytes(text.encode())
-    return path
 
 
 def test_only_the_lines_that_differ_are_edited(tmp_path: Path) -> None:
@@ -97,12 +46,19 @@ def test_options_that_a_variant_adds_stand_in_the_comment(tmp_path: Path) -> Non
     assert '// mb: opts="-cl-mad-enable"\n__kernel' in text
 
 
-def test_a_multiple_that_a_variant_needs_stands_in_the_comment(tmp_path: Path) -> None:
-    text = patched(
-        write(tmp_path, "a.cl", COMMENT + KERNEL), change=LaunchChange(("G0/16",), None, (16, 1, 1))
-    )
+MULTIPLES = LaunchChange(("G0/16",), None, (16, 1, 1))
+
+
+def test_a_variant_for_multiples_is_offered_where_the_comment_promises_them(tmp_path: Path) -> None:
+    stated = COMMENT.replace("n=1024", "n=1024 n%32")
+    text = patched(write(tmp_path, "a.cl", stated + KERNEL), change=MULTIPLES)
     assert "global=(n/16,) local=none" in text["a.cl"]
-    assert "// mb: n%16\n__kernel" in text["a.cl"]
+
+
+def test_a_variant_for_multiples_is_not_offered_where_nothing_promises_them(tmp_path: Path) -> None:
+    made = edits(write(tmp_path, "a.cl", COMMENT + KERNEL), change=MULTIPLES)
+    assert isinstance(made, NotApplicable)
+    assert "multiples of 16, which what is said about the sizes of `scale` does not promise" in made.reason
 
 
 def test_a_kernel_that_changed_since_is_not_edited(tmp_path: Path) -> None:
@@ -122,25 +78,6 @@ def test_a_kernel_that_only_moved_is_edited_where_it_is_now(tmp_path: Path) -> N
     made = patch(kernel, launch, variant_of(kernel), path, path.read_text())
     assert not isinstance(made, NotApplicable)
     assert applied(made[0]).startswith("// one line more\n// mb: global=((n+15)/16,)")
-
-
-HOST = """#include <CL/cl.h>
-/* launches scale of a.cl */
-void run(cl_program program, cl_command_queue queue, cl_mem x, cl_int n) {
-    cl_int status;
-    cl_kernel scale = clCreateKernel(program, "scale", &status); /* "scale" */
-    clSetKernelArg(scale, 0, sizeof x, &x);
-    clSetKernelArg(scale, 1, sizeof n, &n);
-    DECLARED
-    if (n > 0)
-        clEnqueueNDRangeKernel(queue, scale, 1, NULL, GLOBAL, LOCAL, 0, NULL, NULL);
-}
-"""
-
-
-def host(declared: str, global_size: str, local_size: str) -> str:
-    text = HOST.replace("DECLARED", declared)
-    return text.replace("GLOBAL", global_size).replace("LOCAL", local_size)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +125,8 @@ def test_a_launch_in_c_is_rewritten_with_the_kernel(
 def test_cpp_gets_a_variable_where_c_has_a_literal(tmp_path: Path) -> None:
     write(tmp_path, "main.cpp", host("size_t g[1] = {size_t(n)};", "g", "nullptr"))
     text = patched(write(tmp_path, "a.cl", COMMENT + KERNEL))["main.cpp"]
-    assert "    const size_t scale_local_size[] = {1};\n    if (n > 0)\n" in text
+    assert "        { const size_t scale_local_size[] = {1}; clEnqueueNDRangeKernel(" in text
+    assert "0, NULL, NULL); }\n}" in text
     assert "size_t g[1] = {((size_t(n)) + 15) / 16};" in text
     assert "NULL, g, scale_local_size, 0" in text
 
@@ -202,13 +140,6 @@ def test_the_cpp_bindings_are_rewritten(tmp_path: Path) -> None:
     text = patched(write(tmp_path, "a.cl", COMMENT + KERNEL))["main.cpp"]
     assert "cl::NDRange all((n + 15) / 16);" in text
     assert "all, cl::NDRange(1));" in text
-
-
-PYTHON = """import pyopencl as cl  # a.cl: größe
-program = cl.Program(context, open("a.cl").read()).build()
-{setup}
-{call}
-"""
 
 
 @pytest.mark.parametrize(
@@ -236,7 +167,8 @@ def test_a_launch_in_python_is_rewritten_with_the_kernel(
 
 
 def test_a_kernel_in_a_python_string_and_its_launch_are_edited_together(tmp_path: Path) -> None:
-    text = f'SOURCE = """{KERNEL}"""\nprogram.scale(queue, (n,), (64,), x, n)\n'
+    text = f'SOURCE = """{KERNEL}"""\nprogram = cl.Program(context, SOURCE).build()\n'
+    text += "program.scale(queue, (n,), (64,), x, n)\n"
     text = text.replace('"""__', f'"""\n{COMMENT}__')
     found = patched(write(tmp_path, "run.py", text), "python")
     assert list(found) == ["run.py"]
@@ -255,6 +187,13 @@ def test_options_go_to_where_the_program_is_built(tmp_path: Path) -> None:
     [
         ("main.c", host("size_t *g = sizes();", "g", "NULL")),
         ("main.c", 'kernels[3] = make(program, "scale"); /* a.cl */'),
+        ("main.c", host("", "(size_t[]){n}", "NULL") + 'void g(void) { start("scale"); }'),
+        ("main.c", host("start(scale, n);", "(size_t[]){n}", "NULL")),
+        ("main.c", host("", "(size_t[]){n}", "NULL") + 'const char *all[] = {"scale"};'),
+        ("run.py", PYTHON.format(setup="start(program.scale)", call="program.scale(queue, (n,), None)")),
+        ("run.py", PYTHON.format(setup="", call="program.scale(queue, (n,), None)\nstart('scale', n)")),
+        ("run.py", PYTHON.format(setup="k = program.scale\nk = other", call="k(queue, (n,), None)")),
+        ("run.py", PYTHON.format(setup="", call="given.scale(queue, (n,), None)")),
         ("run.py", PYTHON.format(setup="", call="program.scale(queue, sizes(n), None, x, n)")),
         ("run.py", PYTHON.format(setup="", call='getattr(program, "scale")(queue, (n,), None, x, n)')),
     ],
