@@ -185,4 +185,4 @@ def _line(r: Row) -> str:
 def _figures(m: Measurement | None) -> str:
     if m is None:
         return "-"
-    return f"{m.speedup.value:.2f}x [{m.speedup.low:.2f}-{m.speedup.high:.2f}]"
+    return str(m.speedup)
