@@ -13,6 +13,7 @@ from mb_targets.protocol import Launch
 
 _LARGEST_BYTES = 1 << 32
 _VERIFIED_WORK = 1 << 21
+_UNSTATED = 1 << 31  # the largest value of a symbol that no one gave a range
 _SMALL = (37, 61, 23, 53, 17, 29)
 
 
@@ -50,16 +51,17 @@ def concretize(
 def sizes_to_try(launch: LaunchSpec) -> list[dict[str, float]]:
     """Choose values of the symbols at which to verify, the smallest ones first.
 
-    Sizes vary independently of each other, so that nothing square stays square: 1, sizes that are odd, sizes
-    one beside a work group's, long and thin ones, and last a larger set that is no multiple of anything. Each
-    keeps to its symbol's range and multiple, and to an amount of work that takes a slow device well under a
-    second. The values to measure with are not among them.
+    Sizes vary independently of each other, so that nothing square stays square: a launch of no items, 1,
+    sizes that are odd, sizes one beside a work group's, long and thin ones, and last a larger set that is no
+    multiple of anything. Each keeps to its symbol's range and multiple, and to an amount of work that takes a
+    slow device well under a second. The values to measure with are not among them.
     """
     moving = [s for s in launch.symbols if _moves(launch, s)]
     fixed = {s.name: s.value for s in launch.symbols if s not in moving}
     if not moving:
         return []
     step = _group(launch, fixed)
+    empty = _empty(launch, moving)
     wishes: list[list[float]] = [
         [1] * len(moving),
         [_SMALL[i % len(_SMALL)] for i in range(len(moving))],
@@ -71,7 +73,7 @@ def sizes_to_try(launch: LaunchSpec) -> list[dict[str, float]]:
         [67 if i == 0 else 1 for i in range(len(moving))],
         _larger(launch, moving, fixed, step),
     ]
-    found: list[dict[str, float]] = []
+    found = [fixed | empty] if empty and _possible(launch, fixed | empty) else []
     for wished in wishes:
         chosen = fixed | {s.name: _legal(launch, s, w) for s, w in zip(moving, wished, strict=True)}
         if chosen not in found and _possible(launch, chosen):
@@ -187,6 +189,19 @@ def _moves(launch: LaunchSpec, symbol: Symbol) -> bool:
     return symbol.low < symbol.high and not fixed_group and (ranged or _is_size(launch, symbol))
 
 
+def _empty(launch: LaunchSpec, moving: list[Symbol]) -> dict[str, float]:
+    """Make the NDRange empty where its sizes may be 0; nothing, where they may not.
+
+    A size whose smallest value no one stated may be 0: it has the default 1 so that other sizes start there.
+    The rest is 1, so that nothing but the items is missing.
+    """
+    named = _named(launch.global_size)
+    zero = {
+        s.name for s in moving if s.name in named and (s.low <= 0 or (s.low == 1 and s.high >= _UNSTATED))
+    }
+    return {s.name: 0 if s.name in zero else _legal(launch, s, 1) for s in moving} if zero else {}
+
+
 def _group(launch: LaunchSpec, fixed: Mapping[str, float]) -> int:
     """Give a step that no work group or vector width divides unseen: the group's size, at least 16."""
     try:
@@ -226,8 +241,8 @@ def _implied_multiple(launch: LaunchSpec, symbol: Symbol) -> int:
 
 def _possible(launch: LaunchSpec, sizes: Mapping[str, float]) -> bool:
     try:
-        size, _ = _ndrange(launch, sizes, None)
-        extents = [_value(a, sizes) for a in launch.arguments]
-        return all(size) and min(extents, default=0) >= 0 and work(launch, sizes) <= _VERIFIED_WORK
+        _ndrange(launch, sizes, None)
+        extents = [_value(a, sizes) for a in launch.arguments if a.role != "scalar"]
+        return min(extents, default=0) >= 0 and work(launch, sizes) <= _VERIFIED_WORK
     except TargetError:
         return False

@@ -135,3 +135,19 @@ def test_a_scalar_that_is_no_size_moves_only_inside_a_range_that_is_given() -> N
 
 def test_a_launch_whose_sizes_are_all_fixed_has_no_others_to_try() -> None:
     assert sizes_to_try(LaunchSpec((), (), ("64",), None)) == []
+
+
+def test_the_first_of_the_verified_sizes_is_a_launch_of_nothing() -> None:
+    first = sizes_to_try(LAUNCH)[0]
+    assert (first["N"], first["M"], first["K"]) == (0, 0, 1)
+    assert concretize(KERNEL, LAUNCH, first, None).global_size == (0, 0)
+
+
+def test_a_size_whose_smallest_value_is_stated_is_never_zero() -> None:
+    symbols = (Symbol("N", 512, 2, 4096), Symbol("M", 384, 1, 1000), *LAUNCH.symbols[2:])
+    assert all(s["N"] >= 2 and s["M"] >= 1 for s in sizes_to_try(replace(LAUNCH, symbols=symbols)))
+
+
+def test_a_negative_scalar_leaves_sizes_to_try() -> None:
+    symbols = (*LAUNCH.symbols[:3], Symbol("alpha", -0.5, -0.5, -0.5))
+    assert len(sizes_to_try(replace(LAUNCH, symbols=symbols))) == len(sizes_to_try(LAUNCH))
