@@ -275,6 +275,24 @@ class SupportsScan(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler's front end finds wrong; line and column of the kernel's source, counted from 1."""
+
+    line: int
+    column: int
+    message: str
+
+
+@runtime_checkable
+class SupportsDiagnose(Protocol):
+    """A target that can say without a device why a kernel does not build; never called in the server."""
+
+    def diagnose(self, kernel: Kernel, options: Sequence[str]) -> Sequence[Diagnostic]:
+        """Parse a kernel's source in a helper process; nothing where that cannot be done here."""
+        ...
+
+
 @runtime_checkable
 class SupportsProbe(Protocol):
     """A worker that can find out by running a kernel what inference could not."""

@@ -24,7 +24,7 @@ from mb_targets.model import (
 from mb_targets.opencl import detect, scan
 
 if TYPE_CHECKING:
-    from mb_targets.protocol import Array, Finding, Launch, Question, Scanner, Worker
+    from mb_targets.protocol import Array, Diagnostic, Finding, Launch, Question, Scanner, Worker
 
 
 class OpenCLTarget:
@@ -107,6 +107,12 @@ class OpenCLTarget:
         from mb_targets.opencl.device import OpenCLWorker  # pyopencl: never in the server process
 
         return OpenCLWorker(choice)
+
+    def diagnose(self, kernel: Kernel, options: Sequence[str]) -> Sequence[Diagnostic]:
+        """Ask clang in a helper process."""
+        from mb_targets.opencl import problems
+
+        return problems.problems(kernel, options)
 
     def doctor(self) -> Sequence[Finding]:
         """Look for runtimes and tools."""

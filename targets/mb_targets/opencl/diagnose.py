@@ -9,12 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from mb_targets.errors import TargetUnavailable
 from mb_targets.opencl import clang_header
+
+if TYPE_CHECKING:
+    from clang.cindex import TranslationUnit
 
 Severity: TypeAlias = Literal["note", "warning", "error"]
 
@@ -52,6 +55,25 @@ def diagnose(source: str, options: Sequence[str] = ()) -> list[Diagnostic]:
     Raises:
         TargetUnavailable: libclang is not installed.
     """
+    unit, front = parsed(source, options)
+    places = _Characters(source)
+    found: list[Diagnostic] = []
+    for d in unit.diagnostics:
+        start = d.location.offset - front
+        if d.severity not in _SEVERITIES or start < 0 or not d.location.file:
+            continue
+        spans = (r.end.offset - front for r in d.ranges if r.start.offset <= d.location.offset)
+        end = max((e for e in spans if e > start), default=start)
+        found.append(Diagnostic(places(start), places(end), _SEVERITIES[d.severity], d.spelling))
+    return found
+
+
+def parsed(source: str, options: Sequence[str] = ()) -> tuple[TranslationUnit, int]:
+    """Parse a source, and say how many bytes stand in front of it in the unit's offsets.
+
+    Raises:
+        TargetUnavailable: libclang is not installed.
+    """
     try:
         from clang import cindex
     except ImportError as error:
@@ -59,17 +81,7 @@ def diagnose(source: str, options: Sequence[str] = ()) -> list[Diagnostic]:
     # In front of the source and not included: the wheel's clang finds no header that is not on disk.
     front = clang_header.header()
     arguments = [*_ARGUMENTS, "-Wall", "-Wno-unused", *_understood(options)]
-    unit = cindex.Index.create().parse(_SOURCE, arguments, [(_SOURCE, front + source)])
-    places = _Characters(source)
-    found: list[Diagnostic] = []
-    for d in unit.diagnostics:
-        start = d.location.offset - len(front)
-        if d.severity not in _SEVERITIES or start < 0 or not d.location.file:
-            continue
-        spans = (r.end.offset - len(front) for r in d.ranges if r.start.offset <= d.location.offset)
-        end = max((e for e in spans if e > start), default=start)
-        found.append(Diagnostic(places(start), places(end), _SEVERITIES[d.severity], d.spelling))
-    return found
+    return cindex.Index.create().parse(_SOURCE, arguments, [(_SOURCE, front + source)]), len(front)
 
 
 class _Characters:
@@ -84,7 +96,9 @@ class _Characters:
 
 def _understood(options: Sequence[str]) -> list[str]:
     """Keep the options that clang's front end takes: macros, includes, the language's version."""
-    return [o for o in options if o.startswith(("-D", "-U", "-I", "-cl-std="))]
+    pairs = zip(("", *options), options, strict=False)
+    two_words = ("-D", "-U", "-I")
+    return [o for first, o in pairs if first in two_words or o.startswith((*two_words, "-cl-std="))]
 
 
 def main() -> None:
