@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mb_targets.model import Kernel
@@ -44,12 +44,8 @@ def search(kernel: Kernel, path: Path, text: str | None = None) -> Search:
             continue
         find = host_python.sites if program.suffix == ".py" else host_c.sites
         made = find(program, code, kernel.name)
-        twin = programs.twin(program, code) if made else None
-        if twin:
-            where = Span(twin.start(), twin.end(), twin.group())
-            why = f"the workspace has several files called {path.name}, and which it loads could not be told"
-            made = [Site(program, code, made[0].language, where, reason=why)]
-        found += made
+        doubt = programs.doubt(program, code) if made else None
+        found += [replace(made[0], call=doubt[0], reason=doubt[1])] if doubt else made
     return Search(tuple(found), programs.incomplete)
 
 
@@ -126,16 +122,31 @@ class _Programs:
             if self.name.encode() in content:
                 yield from self._decoded(program, content)
 
-    def twin(self, program: Path, code: str) -> re.Match[str] | None:
-        """Find where a program names what may be another file of the document's name."""
-        if not self._twins or program == self.document:
+    def doubt(self, program: Path, code: str) -> tuple[Span, str] | None:
+        """Find where a program names a file that may be what it has the kernel of this name from."""
+        if program == self.document:
             return None
-        for named in _CL_FILE.finditer(code):
-            if named.group().replace("\\", "/").rpartition("/")[2] != self.document.name:
-                continue
-            if _existing(named.group().replace("\\", "/"), program, self.document) is None:
-                return named
+        for found in _CL_FILE.finditer(code):
+            where = Span(found.start(), found.end(), found.group())
+            named = found.group().replace("\\", "/")
+            file = _existing(named, program, self.document)
+            if file is None and self._twins and named.rpartition("/")[2] == self.document.name:
+                several = f"the workspace has several files called {self.document.name}"
+                return where, f"{several}, and which of them is loaded could not be told"
+            if file is not None and file.resolve() != self.document.resolve() and self._is_in(file):
+                return where, f"{file.name} is loaded too and has a kernel of the same name"
         return None
+
+    def _is_in(self, file: Path) -> bool:
+        try:
+            text = file.read_bytes().decode(errors="replace")
+        except OSError:
+            return True
+        return bool(
+            re.search(
+                rf"\bkernel\s[^;{{}}]*\b{re.escape(self.name)}\s*\(", text.replace("__kernel", "kernel")
+            )
+        )
 
     def _decoded(self, program: Path, content: bytes) -> Iterator[tuple[Path, str]]:
         try:

@@ -76,7 +76,8 @@ def _unexplained(code: str, name: str, made: list[_Made], found: list[Site]) -> 
     for mention in re.finditer(rf'"{re.escape(name)}"', code):
         taken = next((m for m in ours if m.start <= mention.start() < m.end), None)
         if taken is None:
-            explained = bool(_SHOWING.fullmatch(_callee(code, mention.start())))
+            printed = code[: mention.start()].rstrip().endswith("<<")
+            explained = printed or bool(_SHOWING.fullmatch(_callee(code, mention.start())))
         else:
             explained = taken.variable in launched
         if not explained:

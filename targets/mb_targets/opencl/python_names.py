@@ -73,6 +73,7 @@ def names(tree: ast.AST, kernel: str, folder: Path) -> Names:
     found.stored.update(target for target, _ in assigned)
     for node in ast.walk(tree):
         found.modules.update(_imported(node, folder))
+        found.programs.update(_annotated(node))
     for _ in range(_ROUNDS):
         before = len(found.programs) + len(found.kernels) + len(found.builders)
         found.programs.update(t for t, value in assigned if value is not None and found.is_program(value))
@@ -107,6 +108,19 @@ def _imported(node: ast.AST, folder: Path) -> Iterator[str]:
         )
     elif isinstance(node, ast.ImportFrom) and node.level == 0 and not _is_near(node.module or "", folder):
         yield from (a.asname or a.name for a in node.names)
+
+
+def _annotated(node: ast.AST) -> Iterator[str]:
+    """Name a parameter or variable that is declared to be a program."""
+    match node:
+        case ast.arg(arg=name, annotation=ast.expr() as kind):
+            pass
+        case ast.AnnAssign(target=target, annotation=kind):
+            name = dotted(target)
+        case _:
+            return
+    if name and dotted(kind).rpartition(".")[2] == "Program":
+        yield name
 
 
 def _is_near(module: str, folder: Path) -> bool:

@@ -27,6 +27,7 @@ def test_a_function_of_another_module_is_no_launch(tmp_path: Path, call: str) ->
     "setup",
     [
         "class A:\n    def __init__(self): self.p = program\n    def run(self): self.p.scale(q, (n,), None)",
+        "def run(given: cl.Program): given.scale(q, (n,), None)",
         "def made(): return cl.Program(context, text).build()\nother = made()\nother.scale(q, (n,), None)",
     ],
 )
@@ -54,6 +55,18 @@ def test_a_name_that_may_mean_another_file_blocks_the_edit(tmp_path: Path) -> No
     made = edits(write(tmp_path, "a.cl", COMMENT + KERNEL))
     assert isinstance(made, NotApplicable)
     assert "several files called a.cl" in made.reason
+
+
+def test_a_second_file_with_a_kernel_of_the_same_name_blocks_the_edit(tmp_path: Path) -> None:
+    write(tmp_path, "b.cl", KERNEL)
+    write(
+        tmp_path,
+        "run.py",
+        PYTHON.format(setup='other = cl.Program(context, open("b.cl").read())', call=LAUNCH),
+    )
+    made = edits(write(tmp_path, "a.cl", COMMENT + KERNEL))
+    assert isinstance(made, NotApplicable)
+    assert "b.cl is loaded too" in made.reason
 
 
 def test_the_home_folder_is_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
