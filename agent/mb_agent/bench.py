@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from mb_agent.errors import AgentError, TimedOut, WorkerDied
-from mb_agent.measure import Contender, Pairs, Stop, clock_of, race
+from mb_agent.measure import Contender, Pairs, Stop, calibrate, clock_of, race
 from mb_agent.oracle import Case, Oracle
 from mb_agent.trial import Candidate
 from mb_agent.worker import WorkerProcess
@@ -49,40 +49,41 @@ class Bench:
         self._closed = False
         self._clock = clock
         self.baseline = self._new()
+        self._launches: dict[tuple[int | None, int, int], int] = {}
         self._free = [self._new(), self._new()]
         for side in self._started:
             side.restart()  # they all start up at once
 
-    def build(self, variant: Variant, spec: LaunchSpec) -> tuple[Candidate | None, Check]:
-        """Build a candidate in the free process; the check says how it went."""
-        side = self._side()
+    def build(
+        self, variant: Variant, spec: LaunchSpec, side: WorkerProcess | None = None
+    ) -> tuple[Candidate | None, Check]:
+        """Build a candidate in a process that was taken, or in a free one; the check says how it went."""
+        side = side or self.take()
         started = self._clock()
         try:
             handle = side.build(variant, spec.options, self.folder, limit=BUILD_SECONDS)
         except (BuildError, WorkerDied, TimedOut) as error:
+            self.give_back(side)
             return None, Check("build", False, self._clock() - started, str(error))
         return Candidate(variant, side, handle), Check("build", True, self._clock() - started)
 
     def discard(self, candidate: Candidate) -> None:
-        """Free a candidate's program; a dead process stays dead until it is needed."""
+        """Free a candidate's program and its process; a dead process stays dead until it is needed."""
         if candidate.side.pid is not None:
             with contextlib.suppress(AgentError):
                 candidate.side.close(candidate.handle)
+        self.give_back(candidate.side)
 
     def promote(self, candidate: Candidate) -> None:
         """Make a candidate the incumbent and free the process of the one before."""
-        before = self.incumbent
-        self._free.remove(candidate.side)
-        self.incumbent = candidate
+        before, self.incumbent = self.incumbent, candidate
         if before is not None:
             self.discard(before)
-            self._free.append(before.side)
 
     def depose(self) -> None:
         """Drop the incumbent: verification refused it."""
         if self.incumbent is not None:
             self.discard(self.incumbent)
-            self._free.append(self.incumbent.side)
             self.incumbent = None
 
     def revive(self, candidate: Candidate, spec: LaunchSpec) -> bool:
@@ -143,7 +144,12 @@ class Bench:
             first = Contender(rival.side, rival.handle, launch)
         launch = oracle.launch(case.sizes, case.fill, candidate.variant.launch)
         second = Contender(candidate.side, candidate.handle, launch)
-        return race(first, second, case.shared(0), clock_of(device), turns, stop)
+        inputs, clock = case.shared(0), clock_of(device)
+        # Whoever is raced often need not be looked at again for how many launches make a sample.
+        key = first.side.pid, first.handle, inputs.id
+        known = self._launches.get(key) or calibrate(first, inputs, clock)
+        self._launches[key] = known
+        return race(first, second, inputs, clock, turns, stop, known)
 
     def close(self) -> None:
         """Kill every process at once, for good; may be called from any thread."""
@@ -156,11 +162,20 @@ class Bench:
         self._started.append(side)
         return side
 
-    def _side(self) -> WorkerProcess:
-        """Give a free process, started again where the last candidate ended it."""
+    def take(self) -> WorkerProcess:
+        """Take a process that holds no candidate, started (again) where there is none.
+
+        Raises:
+            AgentError: The job was stopped.
+        """
         if self._closed:
             raise AgentError("the job was stopped")
-        side = self._free[0]
+        side = self._free.pop(0) if self._free else self._new()
         if side.pid is None:
             side.restart()
         return side
+
+    def give_back(self, side: WorkerProcess) -> None:
+        """Take a process back that was taken."""
+        if side not in self._free:
+            self._free.append(side)

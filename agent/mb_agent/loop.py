@@ -20,6 +20,7 @@ from mb_agent.events import Tried
 from mb_agent.implement import implement
 from mb_agent.measure import SHOWABLE, Pairs, decided, narrow
 from mb_agent.memory import Memory
+from mb_agent.ready import ABREAST, Draft, Ready, make_ready
 from mb_agent.record import Attempt
 from mb_agent.report import Report
 from mb_agent.setup import Job, launch_cost
@@ -132,20 +133,35 @@ class Search:
         return ""
 
     def _step(self) -> str:
-        choice = self.policy.next(self.nodes)
-        if choice is None:
-            return "nothing is left to try"
+        drafts: list[Draft] = []
+        room = min(ABREAST, self.job.request.budget.candidates - self.spending.candidates)
+        useless: list[Choice] = []
+        while len(drafts) < room and len(useless) < PATIENCE:
+            choice = self.policy.next(self.nodes)
+            if choice is None:
+                break
+            made = self._implement(choice)
+            if made is None:
+                useless.append(choice)
+            else:
+                drafts.append(Draft(choice, made))
+        for ready in make_ready(self.job, drafts) if drafts else ():
+            self.report.progress("searching", self.spending)
+            self.policy.learn(self._attempt(ready))
+            self._verify_leader()
+        for choice in useless:
+            self.policy.learn(Learned(choice, None, applicable=False))
+        return "" if drafts or useless else "nothing is left to try"
+
+    def _implement(self, choice: Choice) -> Variant | None:
+        """Make what was chosen; None where it does not apply or was tried before."""
         job = self.job
         made = implement(job.target, job.kernel, job.spec, job.device, choice)
         if isinstance(made, NotApplicable) or made.hash in self._hashes:
-            self.policy.learn(Learned(choice, None, applicable=False))
-            return ""
+            return None
         self._hashes.add(made.hash)
         self.spending.candidates += 1
-        self._idle += 1
-        self.policy.learn(self._attempt(choice, made))
-        self._verify_leader()
-        return ""
+        return made
 
     def _keep_launch(self) -> None:
         """Where the best variant changes the launch, try it also in the form that does not."""
@@ -162,23 +178,19 @@ class Search:
             best.tried.add(i)
             self._hashes.add(made.hash)
             self.spending.candidates += 1
-            self._attempt(choice, made)
+            self._attempt(make_ready(job, [Draft(choice, made)])[0])
             return
 
-    def _attempt(self, choice: Choice, variant: Variant) -> Learned:
-        """Build, smoke-test and race one candidate; say what it brought over its parent."""
-        job = self.job
-        interface = job.verifier.screen(variant)
-        if not interface.passed:
-            verdict = Verdict(Level.NONE, checks=(interface,), failure="interface")
-            return self._refuse(choice, variant, verdict)
-        candidate, built = job.bench.build(variant, job.spec)
-        if candidate is None:
-            verdict = Verdict(Level.NONE, checks=(interface, built), failure="build")
-            return self._refuse(choice, variant, verdict)
-        verdict = job.verifier.smoke(candidate, (interface, built))
-        if verdict.refused:
-            job.bench.discard(candidate)
+    def _attempt(self, ready: Ready) -> Learned:
+        """Race one candidate that is ready; say what it brought over its parent."""
+        job, choice, variant = self.job, ready.draft.choice, ready.draft.variant
+        candidate, verdict = ready.candidate, ready.verdict
+        self._idle += 1
+        if candidate is not None and ready.sizes != job.plan.screen:  # the timed size has changed since
+            verdict = job.verifier.smoke(candidate, verdict.checks)
+        if candidate is None or verdict.refused:
+            if candidate is not None:
+                job.bench.discard(candidate)
             return self._refuse(choice, variant, verdict)
         try:
             pairs = self._race(candidate)

@@ -23,6 +23,8 @@ from mb_targets.protocol import Launch
 SAMPLE_NS = 3_000_000
 MOST_LAUNCHES = 2_000
 RESAMPLES = 400
+# After so many turns, whoever is not ahead by the median is given up.
+HALFWAY = 5
 # Fewer pairs than this have no 95 % interval: even their extremes miss the median more often.
 SHOWABLE = 6
 
@@ -117,16 +119,24 @@ def clock_of(device: Device) -> str:
 
 
 def race(
-    first: Contender, second: Contender, inputs: SharedInputs, clock: str, turns: int, stop: Stop
+    first: Contender,
+    second: Contender,
+    inputs: SharedInputs,
+    clock: str,
+    turns: int,
+    stop: Stop,
+    known: int = 0,
 ) -> Pairs:
     """Time two contenders turn about until ``stop`` says that the ratio is decided, or the turns are spent.
+
+    ``known`` is how many launches make a sample of the first, where that is known already.
 
     Raises:
         AgentError: A worker died or hung.
         RunError: A launch was refused.
         ValueError: A clock gave no time.
     """
-    launches = (_calibrate(first, inputs, clock), _calibrate(second, inputs, clock))
+    launches = (known or calibrate(first, inputs, clock), calibrate(second, inputs, clock))
     pairs = Pairs(clock, launches=launches)
     for turn in range(turns):
         times: dict[int, tuple[float, float]] = {}
@@ -152,8 +162,10 @@ def decided(worth: float) -> Stop:
             return False
         if turns < 4:
             return max(ratios) < 0.8 * worth or (turns == 3 and min(ratios) > 1.1 * worth)
+        if turns >= HALFWAY and float(np.median(ratios)) < worth:
+            return True  # it would have to be lucky from here on
         found = interval(ratios)
-        return found.high < worth or (turns >= 6 and found.low > worth)
+        return found.high < worth or (turns >= SHOWABLE and found.low > worth)
 
     return stop
 
@@ -194,7 +206,7 @@ def one_launch_ns(contender: Contender, inputs: SharedInputs, clock: str) -> flo
     return _sample(contender, inputs, clock, 1)[0 if clock == "cpu" else 1]
 
 
-def _calibrate(contender: Contender, inputs: SharedInputs, clock: str) -> int:
+def calibrate(contender: Contender, inputs: SharedInputs, clock: str) -> int:
     """Find how many launches make a sample long enough."""
     once = one_launch_ns(contender, inputs, clock)
     launches = min(MOST_LAUNCHES, max(1, math.ceil(SAMPLE_NS / max(once, 1.0))))
