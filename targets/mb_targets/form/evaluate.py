@@ -150,6 +150,7 @@ class _Run:
             for b in form.buffers
             if b.name in buffers
         }
+        self._buffers = frozenset(self.memory)
 
     def body(self, body: tuple[Stmt, ...], frame: Frame) -> None:
         """Run statements in order."""
@@ -190,7 +191,9 @@ class _Run:
             self.body(body, Frame(frame.count, frame) if chosen.all() else frame.taking(chosen))
 
     def _loop(self, loop: Loop, frame: Frame) -> None:
-        summed = contract(loop, frame.count, lambda e: self.expression(e, frame), self._gather)
+        summed = None
+        if all(x.buffer in self._buffers for x in loads(loop.body)):  # of an array each item has its own row
+            summed = contract(loop, frame.count, lambda e: self.expression(e, frame), self._gather)
         if summed is not None:
             frame.fold(summed[0].name, "+", summed[1])
             return
@@ -221,7 +224,7 @@ class _Run:
         return found
 
     def _gather(self, e: Load, index: Values) -> Values:
-        """Read a buffer at indices that no item of a frame stands for."""
+        """Read a buffer, which all items share, at indices that no item of a frame stands for."""
         memory = self.memory[e.buffer]
         low, high = int(index.min(initial=0)), int(index.max(initial=0))
         if low < 0 or high >= memory.length:

@@ -192,3 +192,20 @@ def test_whole_numbers_wrap_and_divide_as_c_does() -> None:
 
 def test_an_empty_launch_changes_nothing() -> None:
     assert run(form(Store("o", ID, Load("a", ID, "f32"))), [], 0) == []
+
+
+def test_a_sum_of_products_of_local_elements_reads_the_items_own_group() -> None:
+    axis = Axis("first", "i32", 0, "tile", N, block=2)
+    first, item, j = Var("first", "i32"), Var("l", "i32"), Var("j", "i32")
+    cell = Load("t", j, "f32")
+    product = op("*", cell, cell, "f32")
+    body = (
+        Array("t", "f32", 2, "local"),
+        Let("l", "i32", Call("get_local_id", (ZERO,), "i32")),
+        Store("t", item, Load("a", op("+", first, item), "f32")),
+        Barrier(),
+        Let("s", "f32", Const(0.0, "f32")),
+        Loop("j", "i32", ZERO, Const(2, "i32"), ONE, (Accumulate("s", "+", product),)),
+        Store("o", op("+", first, item), Var("s", "f32")),
+    )
+    assert run(form(*body, axes=(axis,)), [1, 2, 3, 4], 4, (2,)) == [5, 5, 25, 25]
