@@ -31,7 +31,7 @@ KERNEL = Kernel(
     "1" * 32,
 )
 LAUNCH = LaunchSpec(
-    (Symbol("n", 1024.0, origin="comment"),),
+    (Symbol("n", 1024.0, multiple=16, origin="comment"),),
     (Argument("y", "inout", "f32", "n", origin="probed"), Argument("n", "scalar", "i32", "n")),
     ("n",),
     origin="comment",

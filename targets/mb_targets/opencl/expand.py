@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from mb_targets.form.macros import from_options
 from mb_targets.model import Kernel
 from mb_targets.opencl.conditions import holds
 from mb_targets.opencl.tokens import Macro, blank, closing, macro, split, tokens, without_comments
@@ -13,7 +14,6 @@ from mb_targets.opencl.tokens import Macro, blank, closing, macro, split, tokens
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
 _UNDEFINE = re.compile(r"#\s*undef\s+(\w+)")
-_DEFINE_OPTION = re.compile(r"-D\s*(\w+)(?:=(.*))?")
 _DEEPEST = 8
 _LONGEST = 1 << 20
 
@@ -21,11 +21,7 @@ _LONGEST = 1 << 20
 @lru_cache(maxsize=64)
 def defined(source: str, options: tuple[str, ...] = ()) -> Mapping[str, Macro]:
     """Give the macros that hold at the end of a source, its conditionals and compiler options followed."""
-    known: dict[str, Macro] = {}
-    for first, option in zip(("", *options), options, strict=False):
-        found = _DEFINE_OPTION.fullmatch(f"-D{option}" if first == "-D" else option)
-        if found:
-            known[found[1]] = Macro(found[1], None, found[2] if found[2] is not None else "1")
+    known = {n: Macro(n, m.parameters, m.body) for n, m in from_options(options).items()}
     if "#" not in source:
         return known
     branches = _Branches(known)
