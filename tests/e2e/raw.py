@@ -112,9 +112,11 @@ class Raw:
 
 
 @contextmanager
-def served(script: Path = SCRIPTED) -> Iterator[Raw]:
+def served(*arguments: str) -> Iterator[Raw]:
     """Start a server; it is gone afterwards."""
-    process = subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPTED), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     with process:
         try:
             yield Raw(process)

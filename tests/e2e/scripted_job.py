@@ -1,13 +1,15 @@
 """A job that follows a script instead of searching: it speaks the real job's events.
 
 The kernel's text chooses the script: one that mentions ``slow`` runs until it is killed, ``wrong`` fails with
-a question, ``crash`` dies; any other is given a made-up result, and one that mentions ``both`` a second one
+a question, ``crash`` dies, ``full`` can write no further
+event; any other is given a made-up result, and one that mentions ``both`` a second one
 that changes the launch.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import resource
 import subprocess
 import sys
 import time
@@ -32,6 +34,9 @@ def main(folder: Path) -> None:
         )
         return
     say(folder, made_events.started())
+    if "full" in script:
+        size = (folder / "events.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     if "slow" in script:
         worker = [sys.executable, "-c", "import time; time.sleep(600)"]
         child = subprocess.Popen(worker, start_new_session=True)

@@ -1,4 +1,4 @@
-"""The real server over stdio, with the scripted job in place of the search."""
+"""The real server over stdio, with a job of these tests, the scripted one or another, for the search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ runpy.run_path({job!r}, run_name="__main__")
 
 def main() -> None:
     here = Path(__file__).parent
-    job = JOB.format(tests=str(here.parent), job=str(here / "scripted_job.py"))
+    name = sys.argv[1] if len(sys.argv) > 1 else "scripted_job.py"
+    job = JOB.format(tests=str(here.parent), job=str(here / name))
     server.serve(server.make([sys.executable, "-P", "-c", job, "job"]))
 
 

@@ -265,6 +265,40 @@ async def test_a_job_that_dies_leaves_a_sentence(window: Window) -> None:
     assert "Traceback" not in message
 
 
+async def test_a_disk_that_is_full_for_the_jobs_log_is_said(window: Window) -> None:
+    uri = window.open("full.cl", text("full"))
+    await window.optimize(uri, 3)
+    message = await window.said("`full` was not optimized")
+    assert "File too large" in message
+    assert "Traceback" not in message
+    assert (await window.titles(uri))[0].startswith("Optimize | last try")
+
+
+async def test_a_result_measured_with_another_launch_is_not_offered(window: Window) -> None:
+    before = text("other").replace("__kernel", "// mb: global=(n,) n=1024\n__kernel")
+    uri = window.open("other.cl", before)
+    job = await window.optimize(uri, 3)
+    await window.said("`other` verified")
+    window.change(uri, before.replace("n=1024", "n=64"))
+    titles: list[str] = []
+    while titles != ["Optimize | verified 2.31x with another launch"]:
+        titles = await window.titles(uri)
+    await window.run(t.Command(title="", command="modelblaster.apply", arguments=[{"uri": uri, "job": job}]))
+    await window.said("kernel `other` was measured with another launch")
+    window.change(uri, before)
+    while titles != ["Verified 2.31x: show diff"]:
+        titles = await window.titles(uri)
+
+
+async def test_an_answer_leaves_the_comment_that_is_there(window: Window) -> None:
+    before = text("half", "wrong").replace("__kernel", "// mb: global=(n,)\n__kernel")
+    uri = window.open("half.cl", before)
+    await window.optimize(uri, 3)
+    await window.said("`half` was not optimized")
+    await window.pick(await window.action(uri, 3, "Insert a `// mb:` comment"))
+    assert window.texts[uri] == before.replace("__kernel", "// mb: global=(?,) y=f32[?]\n__kernel")
+
+
 async def test_the_diff_and_the_evidence_open_as_files(window: Window) -> None:
     uri = window.open("show.cl", text("show"))
     job = await window.optimize(uri, 3)

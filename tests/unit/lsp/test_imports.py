@@ -46,12 +46,13 @@ print(*sys.modules)
 
 def test_the_server_imports_nothing_heavy(tmp_path: Path) -> None:
     path = tmp_path / "k.cl"
-    path.write_text(made_events.SOURCE)
-    (kernel,) = registry.load("opencl").find_kernels(made_events.SOURCE, "opencl")
-    request = events.Request("job", str(path), made_events.SOURCE, kernel)
+    text = f"{made_events.started().launch_comment} n%16\n{made_events.SOURCE}"
+    path.write_text(text)
+    (kernel,) = registry.load("opencl").find_kernels(text, "opencl")
+    request = events.Request("job", str(path), text, kernel)
     job = tmp_path / "jobs" / "job"
     events.write_request(job, request)
-    log = made_events.started(), made_events.finished(made_events.offer(2.31))
+    log = made_events.started(), made_events.finished(made_events.offer(2.31, changes_launch=True))
     (job / "events.jsonl").write_bytes(b"".join(map(events.encode, log)))
     (tmp_path / "knowledge").mkdir()
     command = [sys.executable, "-P", "-c", SERVING, str(tmp_path)]
