@@ -121,8 +121,12 @@ def best(log: list[events.Event]) -> events.Offer:
     last = log[-1]
     if isinstance(last, events.Failed):
         raise CommandError(last.message, follow.exit_code(last))
-    if not isinstance(last, events.Finished) or not last.offers:
-        raise CommandError("nothing faster was found, so there is nothing to repeat; try a larger --seconds")
+    if not isinstance(last, events.Finished):
+        raise CommandError("the job did not end by itself; run it again", Code.INTERNAL)
+    if not last.offers:
+        raise CommandError(
+            f"nothing faster was found ({last.reason}), so there is nothing to repeat; try a larger --seconds"
+        )
     return last.offers[0]
 
 
