@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mb_targets.opencl.sites import Language, Site, Sizes, Span
-from mb_targets.opencl.tokens import closing, spans, without_comments
+from mb_targets.opencl.tokens import blank, closing, spans, without_comments
 
 _MADE = re.compile(
     r"""(?P<name>[A-Za-z_][\w.\[\]]*(?:->[\w.\[\]]+)*)\s*=\s*
@@ -53,7 +53,7 @@ def sites(path: Path, text: str, name: str) -> list[Site]:
     made = [_made(code, m) for m in _MADE.finditer(code)]
     found = [
         site
-        for call in _ENQUEUE.finditer(code)
+        for call in _ENQUEUE.finditer(blank(text))  # a macro's launch is its users'
         if (site := _site(path, text, code, language, call, made, name)) is not None
     ]
     reason = "how it is launched from there could not be read"
@@ -88,7 +88,7 @@ def _unexplained(code: str, name: str, made: list[_Made], found: list[Site]) -> 
             holder = next(
                 (m for m in ours if m.variable == variable and m.end <= use.start() < m.scope), None
             )
-            held = holder is not None and _kernel_of(variable, use.start(), made) == name
+            held = holder is not None and _kernel_of(code, variable, use.start(), made) == name
             if held and _is_passed_on(code, use.start(), use.end()):
                 yield Span(use.start(), use.end(), use.group())
 
@@ -144,7 +144,7 @@ def _site(
     if len(passed) <= order[1] - (0 if call["c"] else 1):
         return None
     kernel = passed[first].text
-    if _kernel_of(kernel, call.start(), made) != name:
+    if _kernel_of(code, kernel, call.start(), made) != name:
         return None
     whole = Span(call.start(), end + 1, code[call.start() : end + 1])
     global_size = _sizes(code, passed[order[0]], call.start())
@@ -162,11 +162,22 @@ def _site(
     )
 
 
-def _kernel_of(variable: str, at: int, made: list[_Made]) -> str:
-    """Name the kernel that a variable holds at a place: the last one made before it, else the first after."""
-    candidates = [(m.start, m.kernel) for m in made if m.variable == variable]
-    before = [kernel for start, kernel in candidates if start < at]
-    return before[-1] if before else candidates[0][1] if candidates else ""
+def _kernel_of(code: str, variable: str, at: int, made: list[_Made]) -> str:
+    """Name the kernel that a variable holds at a place: the last one made before it, else the first after.
+
+    Nothing where it is a parameter there: which kernel that is, is the callers' business.
+    """
+    if _is_parameter(code, variable, at):
+        return ""
+    candidates = [m for m in made if m.variable == variable and at < m.scope]
+    before = [m.kernel for m in candidates if m.start < at]
+    after = [m.kernel for m in candidates if m.start > at and m.scope == len(code)]
+    return before[-1] if before else after[0] if after else ""
+
+
+def _is_parameter(code: str, variable: str, at: int) -> bool:
+    pattern = re.compile(rf"\b(?:cl_kernel|Kernel)\s*[&*]?\s*{re.escape(variable)}\s*[,)][^;{{}}]*\{{")
+    return any(m.end() <= at < _scope_end(code, m.end()) for m in pattern.finditer(code, 0, at))
 
 
 def _arguments(code: str, start: int, end: int) -> list[Span]:

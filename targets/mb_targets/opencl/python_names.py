@@ -82,6 +82,8 @@ def names(tree: ast.AST, kernel: str, folder: Path) -> Names:
         if before == len(found.programs) + len(found.kernels) + len(found.builders):
             break
     found.mixed.update(t for t, value in assigned if _is_another(found, t, value))
+    # Which kernel a function is given is its callers' business.
+    found.mixed.update(n.arg for n in ast.walk(tree) if isinstance(n, ast.arg) and n.arg in found.kernels)
     return found
 
 

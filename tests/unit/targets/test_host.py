@@ -69,6 +69,22 @@ def test_a_second_file_with_a_kernel_of_the_same_name_blocks_the_edit(tmp_path: 
     assert "b.cl is loaded too" in made.reason
 
 
+def test_a_kernel_given_to_a_function_is_whichever_its_callers_pass(tmp_path: Path) -> None:
+    setup = "k = program.scale\ndef run(k): k(queue, (n,), None)\nrun(program.other)"
+    write(tmp_path, "run.py", PYTHON.format(setup=setup, call="k(queue, (n,), None)"))
+    assert isinstance(edits(write(tmp_path, "a.cl", COMMENT + KERNEL)), NotApplicable)
+
+
+def test_a_launch_of_a_parameter_is_left_alone_where_this_kernel_is_not_passed(tmp_path: Path) -> None:
+    other = """void run(cl_kernel scale, size_t n) {
+    clEnqueueNDRangeKernel(queue, scale, 1, NULL, &n, NULL, 0, NULL, NULL);
+}
+"""
+    write(tmp_path, "main.c", host("", "(size_t[]){n}", "NULL") + other)
+    found = patched(write(tmp_path, "a.cl", COMMENT + KERNEL))["main.c"]
+    assert found == host("", "(size_t[]){(n + 15) / 16}", "(const size_t[]){1}") + other
+
+
 def test_the_home_folder_is_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".git").mkdir()

@@ -188,6 +188,11 @@ def test_options_go_to_where_the_program_is_built(tmp_path: Path) -> None:
         ("main.c", host("size_t *g = sizes();", "g", "NULL")),
         ("main.c", 'kernels[3] = make(program, "scale"); /* a.cl */'),
         ("main.c", host("", "(size_t[]){n}", "NULL") + 'void g(void) { start("scale"); }'),
+        (
+            "main.c",
+            "#define GO(scale) clEnqueueNDRangeKernel(q, scale, 1, 0, g, 0, 0, 0, 0)\n"
+            + host("GO(scale);", "(size_t[]){n}", "NULL"),
+        ),
         ("main.c", host("start(scale, n);", "(size_t[]){n}", "NULL")),
         ("main.c", host("", "(size_t[]){n}", "NULL") + 'const char *all[] = {"scale"};'),
         ("run.py", PYTHON.format(setup="start(program.scale)", call="program.scale(queue, (n,), None)")),
