@@ -37,7 +37,10 @@ _FORBIDDEN = {
 _SOCKET = (41, 198)
 _LOAD, _EQUAL, _NOT_LESS, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 38, 22
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _PR_GET_SECCOMP = 38, 22, 21
+
+LAYERS = ("landlock", "seccomp")
+"""What confines a worker, where the machine has it."""
 
 
 def confine(writable: Sequence[Path]) -> list[str]:
@@ -57,6 +60,16 @@ def confine(writable: Sequence[Path]) -> list[str]:
     if _seccomp(libc):
         held.append("seccomp")
     return held
+
+
+def offered() -> list[str]:
+    """Name the layers that this machine has for a worker; gives up nothing."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    has = {
+        "landlock": libc.syscall(_CREATE_RULESET, None, 0, 1) >= 1,
+        "seccomp": platform.machine() in _ARCH and libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0,
+    }
+    return [layer for layer in LAYERS if has[layer]]
 
 
 def _landlock(libc: ctypes.CDLL, writable: Sequence[Path]) -> bool:

@@ -27,6 +27,7 @@ class Evidence(msgspec.Struct, frozen=True):
         launches: Launches in each sample, of the original and of the variant.
         control: The original timed against itself.
         minimum_gain: What the interval's lower end had to be above.
+        confined: What kept the workers from writing elsewhere and from the network: of ``confine.LAYERS``.
     """
 
     kernel: Kernel
@@ -48,6 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
     launches: tuple[int, int]
     control: Speedup | None
     minimum_gain: float
+    confined: tuple[str, ...] = ()
     version: int = VERSION
 
 

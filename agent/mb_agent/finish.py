@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mb_agent.choose import Node
 from mb_agent.conditions import conditions
+from mb_agent.confine import LAYERS
 from mb_agent.diff import unified
 from mb_agent.errors import AgentError, OriginalRefused
 from mb_agent.events import Offer, Tried
@@ -75,6 +76,11 @@ class Finish:
         search.report.progress("timing the original against itself", search.spending, force=True)
         case = self._final_case() if at_home else job.timed_case()
         self.control = control(job, case)
+        missing = [layer for layer in LAYERS if layer not in job.bench.baseline.confined]
+        if missing:
+            self.notes.append(
+                f"variants ran without {' and '.join(missing)}, which this system does not have"
+            )
         if self.control is None:
             self.notes.append("the original could not be timed against itself")
 
@@ -198,6 +204,7 @@ class Finish:
                 launches=pairs.launches,
                 control=self.control,
                 minimum_gain=minimum_gain(self.control),
+                confined=job.bench.baseline.confined,
             ),
         )
         return Offer(

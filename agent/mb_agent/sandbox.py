@@ -132,8 +132,12 @@ def start(module: str, arguments: Sequence[str], descriptors: Sequence[int] = ()
     return child
 
 
-def enter() -> None:
-    """Put the limits on this process, which ``start`` started, and tie its life to its parent's."""
+def enter() -> tuple[str, ...]:
+    """Put the limits on this process, which ``start`` started, and tie its life to its parent's.
+
+    Returns:
+        Which of ``confine.LAYERS`` hold.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(os.environ.pop("MODELBLASTER_PARENT", "0")):
@@ -147,7 +151,7 @@ def enter() -> None:
         _, hard = resource.getrlimit(limit)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (allowed, allowed))
-    confine([Path.cwd(), *(path for pattern in DEVICES for path in Path("/dev").glob(pattern))])
+    return tuple(confine([Path.cwd(), *(path for pattern in DEVICES for path in Path("/dev").glob(pattern))]))
 
 
 def _sweep(parent: Path) -> None:

@@ -20,9 +20,11 @@ from mb_agent.worker import share
 from mb_targets.errors import BuildError, RunError, TargetError
 from mb_targets.model import Device, Kernel, LaunchSpec, State
 from mb_targets.outcome import Speedup
-from mb_targets.protocol import Question, Target
+from mb_targets.protocol import Question, SupportsDiagnose, Target
 
 CONTROL_TURNS = 12
+# How many of a diagnosis's findings are named when the original does not compile.
+DIAGNOSTICS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +109,7 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     try:
         oracle = Oracle(target, kernel, spec, bench.baseline, request.precision, bench.folder)
     except BuildError as error:
-        raise JobRefused(f"{kernel.name} does not compile: {sentence(error)}") from None
+        raise JobRefused(f"{kernel.name} does not compile: {_why(target, kernel, spec, error)}") from None
     except AgentError as error:
         raise JobRefused(f"{kernel.name} cannot be built: {sentence(error)}") from None
     try:
@@ -149,6 +151,17 @@ def control(job: Job, case: Case) -> Speedup | None:
         finally:
             job.bench.discard(original)
     return None
+
+
+def _why(target: Target, kernel: Kernel, spec: LaunchSpec, error: BuildError) -> str:
+    """Say why the original does not compile: what the compiler said first, and what a diagnosis names."""
+    said = sentence(error)
+    if not isinstance(target, SupportsDiagnose):
+        return said
+    found = target.diagnose(kernel, spec.options)[:DIAGNOSTICS]
+    return "; ".join(
+        dict.fromkeys([said, *(f"line {d.line}, column {d.column}: {d.message}" for d in found)])
+    )
 
 
 def launch_cost(oracle: Oracle, device: Device, sizes: Sizes, candidate: Candidate | None = None) -> Cost:

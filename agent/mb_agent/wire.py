@@ -92,9 +92,10 @@ class Close(msgspec.Struct, frozen=True, tag="close"):
 
 
 class Described(msgspec.Struct, frozen=True, tag="described"):
-    """The device."""
+    """The device, and which layers confine the worker."""
 
     device: Device
+    confined: tuple[str, ...]
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):

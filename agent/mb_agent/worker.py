@@ -75,6 +75,9 @@ class WorkerProcess:
     Args:
         target: The target's name in the registry.
         choice: The user's choice of device, empty for the best one.
+
+    Attributes:
+        confined: Which of ``confine.LAYERS`` hold for it, as it said with its device.
     """
 
     def __init__(self, target: str, choice: str = "") -> None:
@@ -88,6 +91,7 @@ class WorkerProcess:
         self._sent: dict[int, weakref.ref[SharedInputs]] = {}
         self._results = -1
         self._tail = b""
+        self.confined: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -108,7 +112,9 @@ class WorkerProcess:
         Raises:
             TargetUnavailable: There is none; the message says what to install.
         """
-        return self._ask(wire.Describe(), wire.Described, "opening the device", limit).device
+        described = self._ask(wire.Describe(), wire.Described, "opening the device", limit)
+        self.confined = described.confined
+        return described.device
 
     def build(self, variant: Variant, options: Sequence[str], folder: Path, *, limit: float = 30.0) -> int:
         """Build a variant; give the handle that the other calls want.

@@ -23,7 +23,8 @@ from mb_targets.protocol import Program, SupportsProbe, SupportsSanitize, Worker
 class Session:
     """What one worker process holds: the device, the programs, and the inputs it was sent."""
 
-    def __init__(self, channel: wire.Channel, target: str, choice: str) -> None:
+    def __init__(self, channel: wire.Channel, target: str, choice: str, confined: tuple[str, ...]) -> None:
+        self._confined = confined
         self._channel = channel
         self._target = target
         self._choice = choice
@@ -48,7 +49,7 @@ class Session:
     def _do(self, request: wire.Request) -> wire.Reply:
         match request:
             case wire.Describe():
-                return wire.Described(self._open().device())
+                return wire.Described(self._open().device(), self._confined)
             case wire.Build():
                 program = self._open().build(request.variant, request.options, Path(request.folder))
                 self._programs[request.handle] = program
@@ -119,9 +120,9 @@ class Session:
         return self._inputs[shared.id]
 
 
-def serve(channel: wire.Channel, target: str, choice: str) -> None:
+def serve(channel: wire.Channel, target: str, choice: str, confined: tuple[str, ...]) -> None:
     """Answer requests until the other end closes."""
-    session = Session(channel, target, choice)
+    session = Session(channel, target, choice, confined)
     while True:
         try:
             body = channel.receive()
@@ -133,9 +134,9 @@ def serve(channel: wire.Channel, target: str, choice: str) -> None:
 
 def main() -> None:
     """Enter the limits, then serve."""
-    sandbox.enter()
+    confined = sandbox.enter()
     target, choice, descriptor = sys.argv[1:]
-    serve(wire.Channel(socket.socket(fileno=int(descriptor))), target, choice)
+    serve(wire.Channel(socket.socket(fileno=int(descriptor))), target, choice, confined)
     os._exit(0)  # runtimes' threads and destructors may hang at exit
 
 

@@ -46,6 +46,22 @@ def test_a_final_stops_when_the_interval_is_narrow():
     assert not narrow(0.05, 5)(pairs_of([2.0, 3.0, 2.0, 1.0, 2.5]))
 
 
+def test_time_that_is_up_does_not_end_a_race_before_it_can_be_shown():
+    late = narrow(0.0, 6, seconds=-1.0)
+    assert not late(pairs_of([1.0, 2.0] * 2 + [1.0]))
+    assert late(pairs_of([1.0, 2.0] * 3))
+
+
+def test_a_race_ends_halfway_for_one_that_is_not_ahead():
+    assert decided(1.02)(pairs_of([0.9, 1.1, 1.0, 1.05, 0.95]))
+    assert not decided(1.02)(pairs_of([0.9, 1.1, 1.05, 1.05, 0.95]))
+
+
+@pytest.mark.parametrize(("pairs", "said"), [(5, "screening only"), (6, "bootstrap 95 % interval")])
+def test_too_few_pairs_are_for_screening_only(device, pairs, said):
+    assert said in pairs_of([2.0] * pairs).measurement(device).method
+
+
 def test_the_minimum_gain_follows_a_noisy_control():
     assert minimum_gain(Speedup(1.0, 0.99, 1.01)) == MINIMUM_GAIN
     assert minimum_gain(Speedup(1.0, 0.9, 1.01)) == pytest.approx(1 / 0.9)

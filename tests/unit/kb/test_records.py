@@ -39,6 +39,19 @@ def test_a_row_is_a_gain_exactly_when_its_outcome_is(outcome: Outcome) -> None:
     assert records.full(row) == outcome.verdict.full
 
 
+def test_a_gain_within_the_noise_that_was_measured_with_it_is_none() -> None:
+    quiet = made.outcome()
+    noisy = replace(quiet, minimum=quiet.total.speedup.low + 0.1)  # type: ignore[union-attr]
+    assert records.gain(records.decode(records.encode(quiet)))
+    assert not records.gain(records.decode(records.encode(noisy)))
+
+
+def test_a_row_of_an_earlier_version_without_its_noise_reads() -> None:
+    fields = msgspec.msgpack.decode(records.encode(made.outcome()))
+    earlier = msgspec.msgpack.encode(fields[:-1])
+    assert records.outcome(records.decode(earlier)) == made.outcome()
+
+
 def test_a_row_of_a_later_version_with_more_fields_reads() -> None:
     fields = msgspec.msgpack.decode(records.encode(made.outcome()))
     later = msgspec.msgpack.encode([*fields, "energy", 3.5])
