@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 from mb_targets.model import Kernel
@@ -13,7 +14,8 @@ from mb_targets.opencl import host_c, host_python
 from mb_targets.opencl.sites import Search, Site, Span
 
 C_SUFFIXES = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".hh", ".inl"})
-MARKERS = (".git", ".hg", "modelblaster.toml", "pyproject.toml", "CMakeLists.txt", "Makefile")
+WHOLE = (".git", ".hg", "modelblaster.toml")
+PARTS = ("pyproject.toml", "CMakeLists.txt", "Makefile")
 
 _SKIPPED = frozenset(
     {"node_modules", "build", "dist", "target", "venv", "site-packages", "__pycache__"}
@@ -50,16 +52,18 @@ def search(kernel: Kernel, path: Path, text: str | None = None) -> Search:
 
 
 def root(path: Path) -> Path:
-    """Give the folder of the workspace that a document belongs to: the nearest that is marked as one.
+    """Give the folder of the workspace that a document belongs to.
 
-    A person's home is never one, whatever lies there, and nothing above it is looked at.
+    That is the nearest with a repository or with settings, else the nearest with a build file: such may stand
+    in a part of the whole only. A person's home is never one, whatever lies there, and nothing above it is
+    looked at.
     """
     document = path.absolute()
-    for folder in document.parents[:_HIGHEST]:
-        if _is_outermost(folder):
-            break
-        if any((folder / marker).exists() for marker in MARKERS):
-            return folder
+    folders = list(takewhile(lambda f: not _is_outermost(f), document.parents[:_HIGHEST]))
+    for markers in (WHOLE, PARTS):
+        for folder in folders:
+            if any((folder / marker).exists() for marker in markers):
+                return folder
     return document.parent
 
 

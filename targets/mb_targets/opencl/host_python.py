@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mb_targets.opencl.python_names import Names, dotted, names
+from mb_targets.opencl.python_names import Names, dotted, is_near, names
 from mb_targets.opencl.sites import Site, Sizes, Span
 
 _OF_KERNELS = re.compile(
     r"set_(?:args?|scalar_arg_dtypes|arg_types)|get_\w*info|num_args|function_name|release"
 )
 _SHOWING = re.compile(r"print|(?:\w+\.)*(?:debug|info|warning|error|add_argument)")
+_OPENCL = re.compile(r"(?i)opencl|\.(?:cl|clh|ocl)\b")
 _FEWEST = 3
 _UNREAD = "how it is launched from there could not be read"
 
@@ -35,7 +36,8 @@ def sites(path: Path, text: str, name: str) -> list[Site]:
         found = re.search(rf"\b{re.escape(name)}\b", text) if uses_opencl else None
         where = Span(found.start(), found.end(), name) if found else None
         return [Site(path, text, "python", where, reason="this Python does not parse")] if where else []
-    reader = _Reader(path, _Source(text), name, names(tree, name, path.parent), uses_opencl)
+    concerned = bool(_OPENCL.search(text)) or any(is_near(n, path.parent) for n in ast.walk(tree))
+    reader = _Reader(path, _Source(text), name, names(tree, name, path.parent), uses_opencl, concerned)
     launches, explained = reader.launches(tree)
     unread = [reader.unread(node, why) for node, why in reader.unexplained(tree, explained)]
     options = _options(reader.source, tree)
@@ -65,13 +67,19 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one program, knowing what its names stand for."""
+    """Reads one program, knowing what its names stand for.
+
+    Attributes:
+        uses_opencl: Whether it launches kernels itself.
+        concerned: Whether it may at least pass their names to something that does.
+    """
 
     path: Path
     source: _Source
     name: str
     known: Names
     uses_opencl: bool
+    concerned: bool
 
     def launches(self, tree: ast.AST) -> tuple[list[Site], set[ast.AST]]:
         """List the launches, and the nodes in which the kernel is named as it may be."""
@@ -153,7 +161,7 @@ class _Reader:
         )
 
     def _is_text(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Constant) and node.value == self.name
+        return self.concerned and isinstance(node, ast.Constant) and node.value == self.name
 
 
 def _sizes(source: _Source, node: ast.expr) -> Sizes | None:

@@ -102,13 +102,24 @@ def dotted(node: ast.expr) -> str:
             return ""
 
 
+def is_near(node: ast.AST, folder: Path) -> bool:
+    """Tell whether a node imports something that lies beside the program."""
+    match node:
+        case ast.Import(names=modules):
+            return any(_is_near(a.name, folder) for a in modules)
+        case ast.ImportFrom(module=module, level=level):
+            return level > 0 or _is_near(module or "", folder)
+        case _:
+            return False
+
+
 def _imported(node: ast.AST, folder: Path) -> Iterator[str]:
     """Name what an import binds, unless it comes from beside the program: that may hand out programs."""
     if isinstance(node, ast.Import):
         yield from (
             (a.asname or a.name).partition(".")[0] for a in node.names if not _is_near(a.name, folder)
         )
-    elif isinstance(node, ast.ImportFrom) and node.level == 0 and not _is_near(node.module or "", folder):
+    elif isinstance(node, ast.ImportFrom) and not is_near(node, folder):
         yield from (a.asname or a.name for a in node.names)
 
 

@@ -85,6 +85,23 @@ def test_a_launch_of_a_parameter_is_left_alone_where_this_kernel_is_not_passed(t
     assert found == host("", "(size_t[]){(n + 15) / 16}", "(const size_t[]){1}") + other
 
 
+@pytest.mark.parametrize(("imported", "blocks"), [("pandas", False), ("launcher", True)])
+def test_a_name_in_text_counts_where_something_near_may_launch_it(
+    tmp_path: Path, imported: str, blocks: bool
+) -> None:
+    write(tmp_path, "launcher.py", "")
+    write(tmp_path, "run.py", f"import {imported} as m\nm.run('scale', n)\n")
+    assert isinstance(edits(write(tmp_path, "a.cl", COMMENT + KERNEL)), NotApplicable) == blocks
+
+
+def test_a_repository_is_searched_whole_though_a_part_has_a_build_file(tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/CMakeLists.txt").write_text("")
+    (tmp_path / "kernels/a.cl").write_text(COMMENT + KERNEL)
+    write(tmp_path, "run.py", PYTHON.format(setup="", call=LAUNCH))
+    assert set(patched(tmp_path / "kernels/a.cl")) == {"a.cl", "run.py"}
+
+
 def test_the_home_folder_is_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".git").mkdir()
