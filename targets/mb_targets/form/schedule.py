@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 from mb_targets.form import rewrite
 from mb_targets.form.dependence import Declined
 from mb_targets.form.group import cooperate
+from mb_targets.form.halo import stage_stencil
 from mb_targets.form.nest import Form, Let, Stmt
 from mb_targets.form.online import one_pass
 from mb_targets.form.partials import regroup
@@ -55,6 +56,7 @@ class Schedule:
         partials: Items among which a folded output is regrouped; 0 leaves it.
         stage: Items a side, results an item a side and depth of a contraction's local tiles; or the tile's
             side and the rows of items of a transposition's. Empty to leave local memory alone.
+        halo: Items a side of a stencil's local tile; empty to leave local memory alone.
         group: Items that share the work of one; 0 leaves each its own.
         folded: The outputs of which only the sum matters.
     """
@@ -68,6 +70,7 @@ class Schedule:
     wide: bool = False
     partials: int = 0
     stage: tuple[int, ...] = ()
+    halo: tuple[int, ...] = ()
     group: int = 0
     folded: frozenset[str] = frozenset()
 
@@ -79,6 +82,7 @@ STEPS = frozenset(
         "interchange",
         "partials",
         "stage",
+        "halo",
         "group",
         "chunk",
         "row_lanes",
@@ -116,6 +120,8 @@ def schedule(chain: Iterable[Action], folded: frozenset[str] = frozenset()) -> S
                 s = replace(s, group=int(p[0]))
             case "wide_ids":
                 s = replace(s, wide=True)
+            case "halo":
+                s = replace(s, halo=tuple(map(int, p)))
             case "stage":
                 s = replace(s, stage=tuple(map(int, p)))
             case _:
@@ -144,6 +150,10 @@ def apply(form: Form, s: Schedule, whole: frozenset[str]) -> Form:
         form = interchange(form)
     if s.partials:
         form = regroup(form, s.partials, s.folded)
+    if s.halo:
+        if s.chunks or s.rows or any(size != (1, 1) for size in s.tiles.values()):
+            raise Declined("halo: local tiles set their own blocks and lanes")
+        return _because("halo", stage_stencil, form, *s.halo)
     if s.stage:
         if s.chunks or s.rows or any(size != (1, 1) for size in s.tiles.values()):
             raise Declined("stage: local tiles set their own blocks and lanes")

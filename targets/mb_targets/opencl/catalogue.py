@@ -12,7 +12,7 @@ from math import prod
 
 from mb_targets.form.affine import coefficient, constant
 from mb_targets.form.dependence import inline_indices
-from mb_targets.form.nest import Call, DoesNotLift, Form, Loop, Stmt, Store
+from mb_targets.form.nest import Call, DoesNotLift, Form, If, Loop, Stmt, Store
 from mb_targets.form.rewrite import EXPENSIVE, NATIVE
 from mb_targets.form.schedule import schedule
 from mb_targets.form.traverse import expressions, loads, statements, walk
@@ -170,11 +170,14 @@ def _groups(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Pro
 def _stages(form: Form, device: Device, chain: Sequence[Action]) -> Iterator[Proposal]:
     """Local-memory tiles; mostly a loss where local memory is only a cache (two CPU runtimes: 0.7-2x)."""
     plan = schedule(chain)
-    if len(form.axes) != 2 or plan.stage or plan.tiles or plan.rows or plan.chunks:
+    if len(form.axes) != 2 or plan.stage or plan.halo or plan.tiles or plan.rows or plan.chunks:
         return
     has_loop = any(isinstance(s, Loop) for s in statements(form.body))
     gain = 1.1 if device.kind == "cpu" else 4.0
-    if has_loop:
+    if any(isinstance(s, If) for s in statements(form.body)):
+        for width, height in ((16, 16), (32, 8)):
+            yield _proposal(1.05, "neighbours share what they read", "halo", width, height)
+    elif has_loop:
         for size, jam, depth in ((16, 4, 16), (16, 2, 16), (16, 1, 16), (8, 8, 16)):
             yield _proposal(gain, "a group's items share what they load", "stage", size, jam, depth)
     else:

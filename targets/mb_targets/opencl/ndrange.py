@@ -31,6 +31,8 @@ def launch_change(
     multiples = [1, 1, 1]
     if plan.group:
         local = (plan.group,) + (1,) * (dims - 1)
+    elif plan.halo:
+        local = plan.halo
     elif plan.stage:
         local = (plan.stage[0], plan.stage[0] if len(plan.stage) == 3 else plan.stage[1])
     for axis in new.axes:

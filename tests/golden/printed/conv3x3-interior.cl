@@ -1,6 +1,7 @@
 // lanes(dim0, 16)
 // ('(G0 + 15) // 16', 'G1') None
-__kernel void conv3x3(__global const float *src, __global const float *filter, __global float *dst,
+__kernel __attribute__((vec_type_hint(float16)))
+void conv3x3(__global const float *src, __global const float *filter, __global float *dst,
                       const int width, const int height)
 {
     const int x0 = get_global_id(0) * 16;

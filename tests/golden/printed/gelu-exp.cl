@@ -1,6 +1,7 @@
 // rewrite(powers); rewrite(tanh); lanes(dim0, 16)
 // ('(G0 + 15) // 16',) None
-__kernel void gelu(__global const float *src, __global float *dst, const int n)
+__kernel __attribute__((vec_type_hint(float16)))
+void gelu(__global const float *src, __global float *dst, const int n)
 {
     const int i0 = get_global_id(0) * 16;
     if (i0 >= n)

@@ -1,5 +1,6 @@
 // rewrite(hoist); row_lanes(8, 1)
-__kernel void layernorm(__global const float *src, __global const float *gamma, __global const float *beta,
+__kernel __attribute__((vec_type_hint(float8)))
+void layernorm(__global const float *src, __global const float *gamma, __global const float *beta,
                         __global float *dst, const int rows, const int cols, const float eps)
 {
     const int row = get_global_id(0);

@@ -1,5 +1,6 @@
 // jam(dim1, 2); lanes(dim0, 4); keep_launch()
-__kernel void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
+__kernel __attribute__((vec_type_hint(float4)))
+void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
 {
     const int col0 = get_global_id(0) * 4;
     const int row0 = get_global_id(1) * 2;

@@ -1,6 +1,7 @@
 // jam(dim1, 4); lanes(dim0, 8)
 // ('(G0 + 7) // 8', '(G1 + 3) // 4') None
-__kernel void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
+__kernel __attribute__((vec_type_hint(float8)))
+void matmul(__global const float *A, __global const float *B, __global float *C, const int n)
 {
     const int col0 = get_global_id(0) * 8;
     const int row0 = get_global_id(1) * 4;

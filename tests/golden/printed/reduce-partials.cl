@@ -1,6 +1,7 @@
 // partials(4); row_lanes(16, 4)
 // ('4',) None
-__kernel void reduce_partials(__global const float *x, __global float *partial, const int n)
+__kernel __attribute__((vec_type_hint(float16)))
+void reduce_partials(__global const float *x, __global float *partial, const int n)
 {
     const int part = get_global_id(0);
     if (part >= min(4, (n + 255) / 256))

@@ -1,6 +1,7 @@
 // row_lanes(16, 4)
 // ('G0 // L0',) None
-__kernel void reduce_sum(__global const float *x, __global float *partial, const int n)
+__kernel __attribute__((vec_type_hint(float16)))
+void reduce_sum(__global const float *x, __global float *partial, const int n)
 {
     const int group = get_global_id(0);
     float sum = 0.0f;

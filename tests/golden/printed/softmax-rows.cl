@@ -1,5 +1,6 @@
 // rewrite(reuse); rewrite(reciprocal); row_lanes(16, 2)
-__kernel void softmax(__global const float *src, __global float *dst, const int rows, const int cols)
+__kernel __attribute__((vec_type_hint(float16)))
+void softmax(__global const float *src, __global float *dst, const int rows, const int cols)
 {
     const int row = get_global_id(0);
     if (row >= rows)

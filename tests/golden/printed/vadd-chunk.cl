@@ -1,6 +1,7 @@
 // chunk(dim0, 1024); row_lanes(16, 1); wide_ids()
 // ('(G0 + 1023) // 1024',) None
-__kernel void vadd(__global const float *a, __global const float *b, __global float *c, const int n)
+__kernel __attribute__((vec_type_hint(float16)))
+void vadd(__global const float *a, __global const float *b, __global float *c, const int n)
 {
     const size_t i0 = get_global_id(0) * 1024;
     if (i0 >= n)
