@@ -1,4 +1,4 @@
-"""The worker processes of a job and what is built in them: the baseline, the incumbent, one for candidates.
+"""The worker processes of a job and what is built in them: the baseline, the incumbent, two for candidates.
 
 When a candidate becomes the incumbent its process is kept and the old incumbent's is cleared for the next
 candidate, so nothing is built twice.
@@ -22,6 +22,8 @@ from mb_targets.model import Device, LaunchSpec, Variant
 from mb_targets.outcome import Check
 
 BUILD_SECONDS = 30.0
+# Processes for candidates: the incumbent's, and those of two that are built side by side.
+CANDIDATES = 3
 
 
 class Bench:
@@ -50,9 +52,14 @@ class Bench:
         self._clock = clock
         self.baseline = self._new()
         self._launches: dict[tuple[int | None, int, int], int] = {}
-        self._free = [self._new(), self._new()]
-        for side in self._started:
-            side.restart()  # they all start up at once
+        self._free = [self._new() for _ in range(CANDIDATES)]
+        self.baseline.restart()
+
+    def warm_up(self) -> None:
+        """Start the candidates' processes, which open the device by themselves while others work."""
+        for side in self._free:
+            if side.pid is None and not self._closed:
+                side.restart()
 
     def build(
         self, variant: Variant, spec: LaunchSpec, side: WorkerProcess | None = None

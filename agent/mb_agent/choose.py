@@ -21,7 +21,7 @@ from mb_targets.model import Action, Proposal, Variant
 BEAM = 2
 COLD = 0.25
 # After so many choices without gain, this share of them goes back on an action of the best chain.
-PATIENCE = 4
+REVISE_AFTER = 4
 REVISED = 0.5
 # A log gain this small is none.
 NOTHING = 0.01
@@ -131,7 +131,7 @@ class BuiltIn:
         best = max(nodes, key=lambda n: n.gain)
         self._stale = 0 if best.gain > self._best + NOTHING else self._stale + 1
         self._best = max(self._best, best.gain)
-        if self._stale >= PATIENCE and self._rng.random() < REVISED:
+        if self._stale >= REVISE_AFTER and self._rng.random() < REVISED:
             revised = self._revise(best, nodes)
             if revised is not None:
                 return revised

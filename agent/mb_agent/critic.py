@@ -15,7 +15,7 @@ Judgement = Literal[
 
 # Within this factor of the expectation a gain counts as expected; a step this near 1 as no effect.
 NEAR = math.log(1.25)
-NOTHING = math.log(1.04)
+NO_EFFECT = math.log(1.04)
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ def judge(what: str, expected: float, verdict: Verdict, step: Speedup | None) ->
         return _refusal(what, verdict)
     observed, hoped = math.log(step.value), math.log(max(expected, 1e-3))
     figures = f"{what}: {step.value:.2f}x [{step.low:.2f}-{step.high:.2f}] where {expected:.2f}x was expected"
-    if abs(observed) <= NOTHING or step.low < 1 < step.high:
+    if abs(observed) <= NO_EFFECT or step.low < 1 < step.high:
         return Note("no effect", f"{figures}; it changes nothing here, prefer others")
     if observed < 0:
         return Note("slower", f"{figures}; avoid it in this state")

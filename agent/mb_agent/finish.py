@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mb_agent.choose import Node
+from mb_agent.choose import NOTHING, Node
 from mb_agent.conditions import conditions
 from mb_agent.confine import LAYERS
 from mb_agent.diff import unified
@@ -32,8 +32,6 @@ FINAL_LEAST = 12
 FINALISTS = 3
 # Seeds of the final verification start this far from the search's, where no candidate has been.
 FRESH = 1 << 20
-# A log gain this small is none.
-NOTHING = math.log(1.01)
 # What a variant that changes the launch must bring (in log) over one that keeps it, to be worth the trouble.
 CHANGING = math.log(1.05)
 # What an action must bring (in log) to be worth its place in the diff.

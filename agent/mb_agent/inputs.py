@@ -15,19 +15,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mb_targets.model import LaunchSpec
+from mb_targets.model import ITEM_BYTES, LaunchSpec
 from mb_targets.protocol import Launch
 
 Values: TypeAlias = NDArray[np.generic]
 Floats: TypeAlias = NDArray[np.float64]
 
 DTYPES: Mapping[str, np.dtype[np.generic]] = {
-    name: np.dtype(code)
-    for name, code in zip(
-        ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"),
-        ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"),
-        strict=True,
-    )
+    name: np.dtype(f"{name[0]}{size}") for name, size in ITEM_BYTES.items()
 }
 
 # A quiet NaN with a payload that arithmetic does not make, and a finite number: ``fmax`` would drop a NaN.

@@ -104,6 +104,7 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     """
     kernel = request.kernel
     device = bench.baseline.device()
+    bench.warm_up()
     spec = _probed(launch_of(target, request), request, bench)
     chosen = next(s for s in (seed, request.seed, secrets.randbits(48)) if s is not None)
     try:

@@ -123,6 +123,7 @@ class Session:
 def serve(channel: wire.Channel, target: str, choice: str, confined: tuple[str, ...]) -> None:
     """Answer requests until the other end closes."""
     session = Session(channel, target, choice, confined)
+    session.answer(wire.Describe())  # to have the device open by the first request; what fails is told then
     while True:
         try:
             body = channel.receive()

@@ -18,7 +18,7 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mb_targets.model import Kernel, Variant
+from mb_targets.model import ITEM_BYTES, Kernel, Variant
 from mb_targets.opencl import runtimes, simulator
 from mb_targets.opencl.tokens import tokens, without_comments
 
@@ -40,10 +40,7 @@ _NO_VALUE = re.compile(
     r"(?:(?:[^;{}()]*,\s*)?\w+\s*;|\w+\s*,\s*\w+\s*[;,=])"
 )
 _ID = re.compile(r"get_\w+_(?:id|size|groups)$|get_num_groups$")
-_PACKED = {
-    "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
-    "f16": "e", "f32": "f", "f64": "d",
-}  # fmt: skip
+_FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
 
 
 def called_for(kernel: Kernel, variant: Variant, guarded: bool = True) -> tuple[str, ...]:
@@ -147,8 +144,11 @@ def _bytes(data: Data) -> list[str]:
 
 def _scalar(launch: Launch, name: str) -> bytes:
     dtype, lanes = launch.dtypes[name], launch.lanes.get(name, 1)
-    value = launch.scalars[name]
-    one = struct.pack(_PACKED[dtype], value if dtype.startswith("f") else int(value))
+    value, size = launch.scalars[name], ITEM_BYTES[dtype]
+    if dtype.startswith("f"):
+        one = struct.pack(_FLOAT_CODES[size], value)
+    else:
+        one = int(value).to_bytes(size, "little", signed=dtype.startswith("i"))
     return one * (4 if lanes == 3 else lanes)
 
 
