@@ -110,3 +110,26 @@ def test_substitution_puts_parentheses_where_they_are_needed() -> None:
 
 def test_names_are_listed_once_in_order() -> None:
     assert expression.names("M*N + min(K, M)") == ("M", "N", "K")
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_a_divisor_divides_whatever_the_names_stand_for(n: int, m: int) -> None:
+    for written in (
+        "n*16",
+        "(n+15)//16*16",
+        "n*16+m*8",
+        "n*16-8",
+        "max(n*4, 6)",
+        "(n+m)*12",
+        "n*8%12",
+        "n/2",
+        "0",
+    ):
+        value = expression.evaluate(written, {"n": n, "m": m * 6})
+        by = expression.divisor(expression.parse(written), {"m": 6})
+        assert value % by == 0 if by else value == 0, written
+
+
+def test_a_divisor_is_as_large_as_can_be_told() -> None:
+    found = [expression.divisor(expression.parse(t), {"m": 6}) for t in ("(n+15)//16*16", "m*4", "m+9", "n")]
+    assert found == [16, 24, 3, 1]
