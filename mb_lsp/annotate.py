@@ -16,7 +16,7 @@ LENS_CHARACTERS = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Recalled:
     """What the knowledge base says of one kernel.
 
     Attributes:
@@ -36,7 +36,7 @@ class Lens:
     command: str
 
 
-def lens(standing: Standing, memory: Memory, trusted: bool) -> Lens:
+def lens(standing: Standing, memory: Recalled, trusted: bool) -> Lens:
     """Say in one line where a kernel stands and what a click does."""
     job = standing.job
     if job is None:
@@ -61,7 +61,7 @@ def lens(standing: Standing, memory: Memory, trusted: bool) -> Lens:
     return _optimize_lens([f"no faster variant in {tried} tried"], trusted)
 
 
-def hover(name: str, standing: Standing, memory: Memory) -> str | None:
+def hover(name: str, standing: Standing, memory: Recalled) -> str | None:
     """Give the hover's markdown, None when there is nothing to say."""
     parts = [_standing_words(name, standing)]
     if memory.past is not None:
@@ -137,7 +137,7 @@ def _optimize_lens(notes: Sequence[str], trusted: bool) -> Lens:
     return Lens(title, "optimize" if trusted else "trust")
 
 
-def _history(memory: Memory) -> list[str]:
+def _history(memory: Recalled) -> list[str]:
     past = memory.past
     if past is None:
         return []

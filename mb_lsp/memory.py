@@ -9,7 +9,7 @@ from typing import TypeVar
 from mb_kb.errors import KnowledgeError
 from mb_kb.knowledge import KnowledgeBase, open_base
 from mb_kb.views import SimilarKernel
-from mb_lsp.annotate import Memory
+from mb_lsp.annotate import Recalled
 from mb_targets import registry
 from mb_targets.model import Kernel
 
@@ -33,16 +33,16 @@ class Knowledge:
         self._told: set[str] = set()
         self._features: dict[str, tuple[int, ...]] = {}
 
-    def of(self, kernel: Kernel) -> Memory:
+    def of(self, kernel: Kernel) -> Recalled:
         """Say what is known of a kernel: look-ups only. Similar kernels need one call of ``warm`` before."""
         base = self._base()
         if base is None:
-            return Memory()
+            return Recalled()
         past = self._ask(lambda: base.past(kernel.identity), None)
         features = self._features.get(kernel.identity)
         if features is None:
-            return Memory(past)
-        return Memory(past, self._similar(base, kernel, features))
+            return Recalled(past)
+        return Recalled(past, self._similar(base, kernel, features))
 
     def warm(self, kernel: Kernel) -> bool:
         """Look for similar kernels, which takes milliseconds the first time.

@@ -20,7 +20,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.uris import to_fs_path
 
-from mb_lsp import actions, commands, processes, settings, wire
+from mb_lsp import actions, commands, encoded, processes, settings
 from mb_lsp.actions import Ask
 from mb_lsp.documents import Change, Documents
 from mb_lsp.editor import Editor
@@ -48,7 +48,7 @@ class Quiet(LanguageServerProtocol):
     ) -> None:
         if error is None and isinstance(result, msgspec.Raw) and isinstance(self.writer, StdoutWriter):
             self._result_types.pop(msg_id, None)
-            self.writer.write(wire.answer(msg_id, result))
+            self.writer.write(encoded.answer(msg_id, result))
             return
         if error is not None:
             internal = error.code == types.ErrorCodes.InternalError.value

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from lsprotocol import types
 
-from mb_lsp import actions, annotate, trust, wire
-from mb_lsp.annotate import Memory
+from mb_lsp import actions, annotate, encoded, trust
+from mb_lsp.annotate import Recalled
 from mb_lsp.documents import Document, Documents, Placed
 from mb_lsp.editor import Editor
 from mb_lsp.edits import ranged
@@ -84,7 +84,7 @@ class Session:
         if document is None or not self.settings.code_lens:
             return msgspec.Raw(b"[]")
         position = document.lines.position
-        return wire.lenses(
+        return encoded.lenses(
             (position(each.start), actions.Ask(uri, each.name, each.identity)) for each in document.outline
         )
 
@@ -175,7 +175,7 @@ class Session:
         self._redrawn = asyncio.get_running_loop().time()
         self.editor.refresh()
 
-    def _memory(self, placed: Placed) -> Memory:
+    def _memory(self, placed: Placed) -> Recalled:
         return self.knowledge.of(placed.kernel)
 
     def _job_changed(self, job: Job) -> None:

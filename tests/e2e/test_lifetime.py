@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -149,6 +150,39 @@ def test_a_job_of_another_window_is_left_alone(tmp_path: Path) -> None:
         assert lens(second, uri) == "Optimize"
         assert processes.alive(pid, born)
         first.leave()
+
+
+def test_two_windows_cannot_resume_the_same_job(tmp_path: Path) -> None:
+    with served() as server:
+        server.begin(tmp_path)
+        uri, job = start(server, tmp_path, "shared")
+        worker_of(job)
+        server.leave()
+    with served() as first, served() as second:
+        for server in (first, second):
+            server.begin(tmp_path)
+            server.open(tmp_path / "work" / "shared.cl", KERNEL.format(name="shared", note="slow"))
+            assert lens(server, uri).startswith("Resume the interrupted search")
+        assert first.run("resume", uri=uri, job=job.name) == {"job": job.name}
+        assert second.run("resume", uri=uri, job=job.name) is None
+        assert "another window optimizes `shared` already" in str(second.seen)
+        first.leave()
+
+
+def test_a_job_of_a_workspace_that_is_not_trusted_is_not_resumed(tmp_path: Path) -> None:
+    with served() as server:
+        server.begin(tmp_path)
+        _, job = start(server, tmp_path, "shy")
+        worker_of(job)
+        server.leave()
+    request = json.loads((job / "request.json").read_text())
+    request["path"] = str(tmp_path / "elsewhere" / "shy.cl")
+    (job / "request.json").write_text(json.dumps(request))
+    with served() as server:
+        server.begin(tmp_path)
+        uri = server.open(tmp_path / "work" / "shy.cl", KERNEL.format(name="shy", note="slow"))
+        assert server.run("resume", uri=uri, job=job.name) is None
+        server.leave()
 
 
 def test_damaged_job_folders_are_passed_over(tmp_path: Path) -> None:

@@ -69,6 +69,34 @@ def test_a_cancelled_search_counts_what_was_tried() -> None:
     assert (result.verdict, result.tried, result.refused, code) == ("cancelled", 2, 1, Code.CANCELLED)
 
 
+def test_a_search_that_fails_half_way_keeps_what_it_had_verified() -> None:
+    failed = events.Failed(3.0, "the device is gone", cause="device")
+    log: list[events.Event] = [made.started(), made.tried("vector", 2.0), failed]
+    result, code = optimize.summarize(made.request(path="/nowhere/k.cl"), log, False, "k.cl")
+    assert (result.verdict, code) == ("failed", Code.DEVICE)
+    assert [(offer.speedup.value, offer.final) for offer in result.offers] == [(2.0, False)]
+    assert "not finally re-measured" in printed(result)
+
+
+@pytest.mark.parametrize(
+    ("diff", "words"),
+    [
+        (
+            "--- a/k.cl\n+++ b/k.cl\n@@ -1 +1 @@\n",
+            "no call was found, so only the `// mb:` comment is edited",
+        ),
+        (
+            "--- a/k.cl\n+++ b/k.cl\n@@ -1 +1 @@\n--- a/m.c\n+++ b/m.c\n@@ -1 +1 @@\n@@ -9 +9 @@\n",
+            "calls that launch it are edited in m.c (2 places)",
+        ),
+        ("--- a/h.py\n+++ b/h.py\n@@ -1 +1 @@\n", "what is edited for that is in h.py"),
+    ],
+)
+def test_the_report_names_the_calls_that_are_edited(diff: str, words: str) -> None:
+    result, _ = summarize(made.started(), made.finished(made.offer(4.0, True, diff)))
+    assert f"changes the NDRange; {words}" in printed(result)
+
+
 def test_a_search_cancelled_before_it_began_is_no_error() -> None:
     assert summarize(cancelled=True)[1] == Code.CANCELLED
 

@@ -8,7 +8,7 @@ from mb_agent import events
 from mb_kb.views import Attempt, KernelPast, SimilarKernel
 from mb_lsp import annotate, explain
 from mb_lsp.actions import listed
-from mb_lsp.annotate import Memory
+from mb_lsp.annotate import Recalled
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Kind, Standing, standing
 from mb_targets import registry
@@ -26,7 +26,7 @@ def job(folder: Path, *log: events.Event) -> Job:
 
 
 def lens(kind: Kind, found: Job | None = None, trusted: bool = True) -> str:
-    return annotate.lens(Standing(kind, found), Memory(), trusted).title
+    return annotate.lens(Standing(kind, found), Recalled(), trusted).title
 
 
 def test_an_unknown_kernel_is_offered_without_more() -> None:
@@ -34,12 +34,12 @@ def test_an_unknown_kernel_is_offered_without_more() -> None:
 
 
 def test_a_kernel_with_a_past_says_so() -> None:
-    title = annotate.lens(Standing("none"), Memory(PAST), True).title
+    title = annotate.lens(Standing("none"), Recalled(PAST), True).title
     assert title == "Optimize | 3 past outcomes | best 2.1x on cpu-zen4-pocl"
 
 
 def test_a_click_in_an_untrusted_workspace_asks_for_trust() -> None:
-    shown = annotate.lens(Standing("none"), Memory(), False)
+    shown = annotate.lens(Standing("none"), Recalled(), False)
     assert (shown.title, shown.command) == ("Trust this workspace and optimize", "trust")
 
 
@@ -65,7 +65,7 @@ def test_a_long_failure_is_cut_in_the_lens(tmp_path: Path) -> None:
 
 
 def test_a_hover_tables_good_and_bad_outcomes_once_each() -> None:
-    text = annotate.hover("twice", Standing("none"), Memory(PAST))
+    text = annotate.hover("twice", Standing("none"), Recalled(PAST))
     assert text is not None
     rows = [line for line in text.splitlines() if line.startswith("| 1970")]
     assert rows == [
@@ -75,13 +75,13 @@ def test_a_hover_tables_good_and_bad_outcomes_once_each() -> None:
 
 
 def test_a_hover_names_similar_kernels() -> None:
-    text = annotate.hover("other", Standing("none"), Memory(similar=(SimilarKernel(0.93, PAST),)))
+    text = annotate.hover("other", Standing("none"), Recalled(similar=(SimilarKernel(0.93, PAST),)))
     assert text is not None
     assert "| `twice` | 93 % | `jam(y, 8)` | **2.10x [2.00-2.20]** | cpu-zen4-pocl |" in text
 
 
 def test_nothing_known_is_no_hover() -> None:
-    assert annotate.hover("k", Standing("none"), Memory()) is None
+    assert annotate.hover("k", Standing("none"), Recalled()) is None
 
 
 def test_a_question_about_the_text_is_marked_on_it(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_result_is_stale_when_its_kernel_is_launched_another_way(tmp_path: Pat
         for now in ("", "// mb: n=1024", made_events.started().launch_comment, "// mb: n=7")
     ]
     assert kinds == ["ready", "ready", "ready", "stale"]
-    shown = annotate.lens(standing(made_events.KERNEL, [found], "// mb: n=7"), Memory(), True).title
+    shown = annotate.lens(standing(made_events.KERNEL, [found], "// mb: n=7"), Recalled(), True).title
     assert shown == "Optimize | verified 2.31x with another launch"
 
 
