@@ -18,8 +18,7 @@ from mb_agent import events
 from mb_agent.events import Failed, Finished, Offer, Progress, Queued, Started, Tried
 from mb_kb.records import MINIMUM_GAIN
 from mb_lsp import processes
-from mb_targets.model import Variant
-from mb_targets.outcome import Outcome, Speedup, Verdict
+from mb_targets.outcome import Speedup
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -65,7 +64,7 @@ class Log:
             case Progress():
                 self.progress, self.queued = event, None
             case Tried():
-                self._keep(event.outcome, event.variant)
+                self._keep(event)
             case Finished() | Failed():
                 self.end = self.end or event
 
@@ -81,12 +80,13 @@ class Log:
             return self.offers[0].measurement.speedup
         return self.progress.best if self.progress else None
 
-    def _keep(self, outcome: Outcome, variant: Variant) -> None:
+    def _keep(self, tried: Tried) -> None:
         """Keep the best verified gain of each kind, so that a cancelled search loses nothing."""
+        outcome, variant = tried.outcome, tried.variant
         if outcome.total is None or not outcome.gain(MINIMUM_GAIN):
             return
-        verdict, changes = outcome.verdict, variant.launch is not None
-        offer = Offer(variant, verdict, outcome.total, changes, "", "", _conditions(variant, verdict))
+        changes = variant.launch is not None
+        offer = Offer(variant, outcome.verdict, outcome.total, changes, "", "", tried.conditions)
         best: dict[bool, Offer] = {}
         for each in (*self.partial, offer):
             known = best.get(each.changes_launch)
@@ -100,15 +100,6 @@ MOST_OF_A_KERNEL = 8
 KEEP_EMPTY_SECONDS = 7 * 24 * 3600.0
 
 _SUFFIXES = {"c": ".c", "cpp": ".cpp", "python": ".py"}
-
-
-def _conditions(variant: Variant, verdict: Verdict) -> tuple[str, ...]:
-    """Say what must hold for a variant of an unfinished search to be right, and what was not checked."""
-    conditions = [f"not checked: {each}" for each in verdict.unchecked]
-    if variant.launch is not None and any(m > 1 for m in variant.launch.multiples):
-        multiples = " x ".join(str(m) for m in variant.launch.multiples if m > 1)
-        conditions.insert(0, f"the original's global size must be a multiple of {multiples}")
-    return tuple(conditions)
 
 
 class _Summary(msgspec.Struct, frozen=True):
