@@ -11,8 +11,6 @@ from mb_targets import registry
 from mb_targets.errors import TargetError
 from mb_targets.protocol import Finding
 
-PIPED_WIDTH = 110
-
 
 class TargetReport(msgspec.Struct, frozen=True):
     """What one target found; ``problem`` is set where it could not even be loaded."""
@@ -47,11 +45,12 @@ def examine(name: str) -> TargetReport:
 
 
 def _print(reports: list[TargetReport]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    from mb_lsp.report import open_console
+
+    console = open_console()
     if not reports:
         console.print(
             "No target is installed; install modelblaster again: pip install --force-reinstall modelblaster"

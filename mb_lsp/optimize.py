@@ -16,8 +16,6 @@ from mb_lsp.write import apply_edits
 from mb_targets import registry
 from mb_targets.model import Kernel, NotApplicable, Precision
 
-PIPED_WIDTH = 110
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -230,12 +228,9 @@ def _applied(
 
 
 def _print(result: results.Result) -> None:
-    from rich.console import Console
+    from mb_lsp.report import open_console, show
 
-    from mb_lsp.report import show
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    show(console, result)
+    show(open_console(), result)
 
 
 def default_knowledge() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -9,7 +11,13 @@ from rich.text import Text
 from mb_lsp.results import LaunchResult, OfferResult, Result, SpeedupResult
 from mb_targets.outcome import Check
 
+PIPED_WIDTH = 110
 _CLOCKS = {"cpu": "CPU time", "event": "device time"}
+
+
+def open_console() -> Console:
+    """Write to standard output, in lines that fit a page where that is no terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def show(console: Console, result: Result) -> None:
