@@ -6,6 +6,7 @@ import sys
 
 import msgspec
 
+from mb_agent import confine
 from mb_lsp.problems import Code
 from mb_targets import registry
 from mb_targets.errors import TargetError
@@ -27,13 +28,14 @@ class TargetReport(msgspec.Struct, frozen=True):
 
 def run(as_json: bool) -> Code:
     """Print every target's findings; the exit code says whether any target has a device."""
-    reports = [examine(name) for name in registry.names()]
+    targets = [examine(name) for name in registry.names()]
+    reports = [*targets, confinement()] if targets else []
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(reports), indent=2) + b"\n")
         sys.stdout.flush()
     else:
         _print(reports)
-    return Code.DONE if any(r.works for r in reports) else Code.DEVICE
+    return Code.DONE if any(r.works for r in targets) else Code.DEVICE
 
 
 def examine(name: str) -> TargetReport:
@@ -42,6 +44,17 @@ def examine(name: str) -> TargetReport:
         return TargetReport(name, tuple(registry.load(name).doctor()))
     except (ImportError, TargetError) as error:
         return TargetReport(name, (), f"cannot be loaded: {error}")
+
+
+def confinement() -> TargetReport:
+    """Say what this machine has to confine the processes that generated code runs in."""
+    offered = confine.offered()
+    return TargetReport("workers", tuple(_layer(layer, layer in offered) for layer in confine.LAYERS))
+
+
+def _layer(layer: str, there: bool) -> Finding:
+    found = "in use" if there else "not in this kernel; variants run without it, and results say so"
+    return Finding(layer, there, found)
 
 
 def _print(reports: list[TargetReport]) -> None:

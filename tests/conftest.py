@@ -9,7 +9,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,14 @@ _PRESENT: dict[str, tuple[Callable[[], bool], str]] = {
     "gpu": (_nvidia, "a GPU with an OpenCL driver"),
     "cuda": (_nvidia, "an NVIDIA GPU"),
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let jobs of these tests wait for each other only, not for the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODELBLASTER_LOCKS", str(tmp_path_factory.mktemp("locks")))
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

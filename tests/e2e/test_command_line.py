@@ -227,5 +227,5 @@ def test_doctor_names_each_target_and_its_parts() -> None:
         [*COMMAND, "doctor", "--json"], capture_output=True, text=True, check=False, timeout=60
     )
     reports = json.loads(done.stdout)
-    assert [r["target"] for r in reports] == ["opencl"]
+    assert [r["target"] for r in reports] == ["opencl", "workers"]
     assert reports[0]["findings"]
