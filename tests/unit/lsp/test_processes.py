@@ -5,7 +5,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from mb_lsp import processes
+from mb_lsp.problems import Code, CommandError
 
 # A child in a group of its own that has a child in yet another group; both ids are printed.
 FAMILY = """
@@ -63,3 +66,10 @@ def test_a_job_does_not_import_from_the_folder_it_is_started_in(tmp_path: Path) 
     (tmp_path / "msgspec.py").write_text("raise SystemExit('imported from the workspace')")
     command = [*processes.job_command()[:-2], "-c", "import msgspec"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+
+
+def test_a_job_is_refused_in_one_sentence_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(CommandError, match="optimizing needs Linux") as caught:
+        processes.require_platform()
+    assert caught.value.code == Code.DEVICE
