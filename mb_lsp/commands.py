@@ -22,6 +22,7 @@ from mb_lsp.problems import CommandError
 from mb_lsp.review import Refusal
 from mb_lsp.session import Session
 from mb_lsp.shelf import Job
+from mb_lsp.standing import same_launch
 from mb_targets import registry
 from mb_targets.errors import TargetError
 from mb_targets.model import DocumentEdits
@@ -203,7 +204,9 @@ def _diff(document: Document | None, job: Job, offer: Offer) -> str:
 def _launch(document: Document, placed: Placed, job: Job | None) -> str:
     """Give the launch as a comment: as it was resolved when the kernel last ran, else as it is inferred."""
     if job is not None and job.identity == placed.kernel.identity and job.log.started:
-        return job.log.started.launch_comment
+        now = described(placed.kernel, document.path)
+        if same_launch(job, job.asked or now, now):
+            return job.log.started.launch_comment
     target = registry.load(placed.kernel.target)
     try:
         found = target.infer_launch(placed.kernel, document.path)

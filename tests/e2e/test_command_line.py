@@ -157,6 +157,17 @@ def test_a_kernel_that_does_not_compile_is_the_inputs_fault(tmp_path: Path) -> N
     assert "nothing" in found(done)["reason"]
 
 
+@pytest.mark.needs("pocl")
+@pytest.mark.usefixtures("home")
+def test_kernels_of_one_name_in_several_strings_are_each_taken(tmp_path: Path) -> None:
+    file = tmp_path / "host.py"
+    body = "// mb: global=(n,) n=64 y=f32[n]\n__kernel void k(__global float *y) {{ y[0] = {}; }}\n"
+    file.write_text(f'A = """{body.format("first_one")}"""\nB = """{body.format("second_one")}"""\n')
+    done = optimize(str(file), "--device", "pocl", "--json")
+    reasons = [result["reason"] for result in json.loads(done.stdout)]
+    assert ["first_one" in reasons[0], "second_one" in reasons[1]] == [True, True]
+
+
 @pytest.mark.usefixtures("home")
 def test_a_device_that_is_not_there_gives_3_and_says_what_is(kernel: Path) -> None:
     done = optimize(str(kernel), "--device", "no such device", "--json")
