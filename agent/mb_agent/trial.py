@@ -161,4 +161,6 @@ class Runner:
 
 def written(sizes: Sizes) -> str:
     """Write sizes as evidence shows them."""
-    return " ".join(f"{name}={value:g}" for name, value in sizes.items())
+    return " ".join(
+        f"{name}={value:g}" if value % 1 else f"{name}={value:.0f}" for name, value in sizes.items()
+    )

@@ -78,7 +78,7 @@ def apply(
     """Apply an action: replay the whole chain on the lifted form, or edit the text where it does not lift."""
     if action.id not in STEPS | LOCAL:
         return NotApplicable(f"there is no action {action.id}")
-    chain = (*variant.chain, action)
+    chain = (*(a for a in variant.chain if not _overrides(action, a)), action)
     form = lifted(kernel, launch)
     structural = any(a.id in STEPS or a.id == "keep_launch" for a in chain)
     try:
@@ -89,6 +89,13 @@ def apply(
         return _structural(kernel, launch, form, chain)
     except Declined as e:
         return NotApplicable(str(e))
+
+
+def _overrides(action: Action, earlier: Action) -> bool:
+    """Tell whether an action sets again what an earlier one set, so that the earlier one says nothing."""
+    if action.id != earlier.id or action.id == "rewrite":
+        return False
+    return action.id not in {"jam", "lanes", "chunk"} or action.parameters[0] == earlier.parameters[0]
 
 
 def _structural(kernel: Kernel, launch: LaunchSpec, form: Form, chain: tuple[Action, ...]) -> Variant:
