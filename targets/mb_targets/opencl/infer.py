@@ -80,6 +80,8 @@ def _local(kernel: Kernel, said: Fragment, shown: Facts, dims: int) -> tuple[int
             return ()
     if shown.required_local:
         return shown.required_local[:dims]
+    if said.global_size is not None and not (shown.local_memory or shown.barriers):
+        return ()  # who states the launch without a group leaves it to the runtime
     cooperates = shown.local_memory or shown.barriers or "get_local_id" in shown.calls
     if not cooperates and not shown.calls & {"get_group_id", "get_local_size", "get_num_groups"}:
         return ()

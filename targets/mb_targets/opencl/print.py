@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from mb_targets.form.affine import simplify
-from mb_targets.form.dtypes import is_integer
+from mb_targets.form.dtypes import is_integer, is_signed
 from mb_targets.form.nest import (
     Accumulate,
     Array,
@@ -191,18 +191,26 @@ class Printer:
 
     def _surplus(self) -> None:
         """Send home the items that have nothing to do."""
+        kept = self._style.keep_launch
         tests: list[str] = []
         for axis in self._form.axes:
             # for a tile the test is the same for all items of a group, so that none misses a barrier
-            if axis.level == "group" and self._style.keep_launch:
+            if axis.level == "group" and kept:
                 tests.append(f"get_local_id({axis.dim}) != 0")
-            if axis.extent is not None and (axis.guarded or self._style.keep_launch or self._style.rounded):
-                tests.append(f"{axis.name} >= {_inner(axis.extent, 8)}")
-            elif axis.extent is None and self._style.keep_launch and axis.level == "item" and axis.block > 1:
-                tests.append(f"{axis.name} >= get_global_size({axis.dim})")
+            if axis.extent is not None and (axis.guarded or kept or self._style.rounded):
+                tests.append(f"{self._place(axis, axis.extent)} >= {_inner(axis.extent, 8)}")
+            elif axis.extent is None and kept and axis.level == "item" and axis.block > 1:
+                tests.append(f"get_global_id({axis.dim}) * {axis.block} >= get_global_size({axis.dim})")
         if tests:
             self._emit(1, f"if ({' || '.join(tests)})")
             self._emit(2, "return;")
+
+    def _place(self, axis: Axis, extent: Expr) -> str:
+        """Write an axis's value for a comparison that neither overflows nor loses the extent's sign."""
+        if axis.block > 1 and self._style.keep_launch:  # there are as many items as the original had
+            ids = "get_group_id" if axis.level != "item" else "get_global_id"
+            return f"(long){ids}({axis.dim}) * {axis.block}"
+        return axis.name if is_signed(axis.dtype) or not is_signed(extent.dtype) else f"(long){axis.name}"
 
     def _block(self, body: tuple[Stmt, ...], depth: int) -> None:
         for s in body:

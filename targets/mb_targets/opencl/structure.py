@@ -38,7 +38,7 @@ _WORD = re.compile(r"\w+")
 
 def mask(source: str) -> str:
     """Make text of the same length that the C grammar can parse."""
-    return _NOT_ASCII.sub("_", _PATTERN.sub(_masked, source))
+    return _NOT_ASCII.sub("_", _PATTERN.sub(_masked, source.replace("\ufeff", " ")))
 
 
 def parse(source: str) -> Tree:

@@ -4,7 +4,7 @@ void matmul(__global const float *A, __global const float *B, __global float *C,
 {
     const int col0 = get_global_id(0) * 4;
     const int row0 = get_global_id(1) * 2;
-    if (col0 >= n || row0 >= n)
+    if ((long)get_global_id(0) * 4 >= n || (long)get_global_id(1) * 2 >= n)
         return;
     if (row0 + 2 <= n && col0 + 4 <= n) {
         float4 sum_0 = 0.0f;

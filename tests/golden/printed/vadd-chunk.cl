@@ -4,7 +4,7 @@ __kernel __attribute__((vec_type_hint(float16)))
 void vadd(__global const float *a, __global const float *b, __global float *c, const int n)
 {
     const size_t i0 = get_global_id(0) * 1024;
-    if (i0 >= n)
+    if ((long)i0 >= n)
         return;
     size_t i1 = min(i0 + 1024UL, (ulong)n);
     size_t i_end = i1 - (i1 - i0) % 16;
