@@ -15,6 +15,8 @@ from mb_agent.inputs import FLOATS, POISONS, Fill, has_floats
 from mb_agent.oracle import Case, Oracle
 from mb_agent.sizes import Sizes
 from mb_agent.trial import Refused, Runner, Trial, written
+from mb_targets import expression
+from mb_targets.model import LaunchSpec
 from mb_targets.outcome import Check
 from mb_targets.protocol import GUARD_PAGES, Launch
 
@@ -84,6 +86,8 @@ def _scalars(runner: Runner, trial: Trial) -> Iterator[Check]:
 def _other_sizes(runner: Runner, trial: Trial) -> Iterator[Check]:
     """Odd sizes, small ones, and those that are no multiple of anything."""
     tries = runner.plan.tries
+    if _tried_upward(runner.oracle.spec):
+        trial.unchecked.append("sizes below zero")
     done = [written(sizes) for k, sizes in enumerate(tries) if _at(runner, trial, k)]
     if not done:
         trial.unchecked.append(
@@ -92,6 +96,15 @@ def _other_sizes(runner: Runner, trial: Trial) -> Iterator[Check]:
         return
     skipped = len(tries) - len(done)
     yield Check("sizes", True, 0.0, f"{'; '.join(done)}" + (f" ({skipped} do not apply)" if skipped else ""))
+
+
+def _tried_upward(spec: LaunchSpec) -> bool:
+    """Tell whether a signed integer parameter takes a size that is tried from 0 or 1 on only."""
+    extents = (a.extent for a in spec.arguments if a.role not in ("scalar", "local"))
+    sizes = {name for text in (*spec.global_size, *extents) for name in expression.names(text)}
+    upward = {s.name for s in spec.symbols if s.low in (0, 1)} & sizes
+    signed = (a.extent for a in spec.arguments if a.role == "scalar" and a.dtype[0] == "i")
+    return any(not upward.isdisjoint(expression.names(text)) for text in signed)
 
 
 def _at(runner: Runner, trial: Trial, k: int) -> bool:

@@ -49,6 +49,10 @@ def test_without_other_sizes_none_are_said_to_be_checked(job):
     assert any(u.startswith("other sizes") for u in verdict.unchecked)
 
 
+def test_a_signed_size_that_was_tried_from_one_on_says_so(job):
+    assert "sizes below zero" in verdict_of(job).unchecked
+
+
 def test_the_sizes_that_were_run_are_named(job):
     sizes = next(c for c in verdict_of(job).checks if c.name == "sizes")
     assert all(str(int(value)) in sizes.evidence for value in job.plan.tries[0].values())
