@@ -39,18 +39,39 @@ class Log:
     """
 
     def __init__(self, folder: Path, gone: Callable[[], None]) -> None:
+        self._folder = folder
         self._file = (folder / "events.jsonl").open("ab", buffering=0)
         self._gone = gone
 
     def __call__(self, event: Event) -> None:
-        """Write one event."""
+        """Write one event; whoever reads standard output gets it even where the folder takes no more.
+
+        Raises:
+            JobRefused: The folder cannot be written.
+        """
         line = encode(event)
-        self._file.write(line)
+        try:
+            self._append(line)
+        except OSError as error:
+            raise unwritable(self._folder, error) from None
+        finally:
+            self._print(line)
+
+    def _append(self, data: bytes) -> None:
+        while data:  # a write that meets a limit takes a part; the next one says why
+            data = data[self._file.write(data) or 0 :]
+
+    def _print(self, line: bytes) -> None:
         try:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         except (BrokenPipeError, ValueError):
             self._gone()
+
+
+def unwritable(folder: Path, error: OSError) -> JobRefused:
+    """Say that a job's folder takes no more."""
+    return JobRefused(f"the job's folder {folder} cannot be written: {error.strerror or error}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,11 +86,17 @@ def main(arguments: list[str] | None = None) -> int:
     running: list[Optimization] = []
     end = _ender(running)
     _watch(parent, end)
-    log = Log(folder, lambda: end(1))
+    try:
+        log = Log(folder, lambda: end(1))
+    except OSError as error:
+        refused = unwritable(folder, error)
+        sys.stdout.buffer.write(encode(Failed(time.time(), str(refused), cause=refused.cause)))
+        return 1
     failed = _run(folder, log, running)
     if failed is None:
         return 0
-    log(failed)
+    with contextlib.suppress(JobRefused):  # it is printed all the same
+        log(failed)
     return 1
 
 
@@ -91,9 +118,12 @@ def _run(folder: Path, log: Log, running: list[Optimization]) -> Failed | None:
     except (TargetError, AgentError) as error:
         _note(folder)
         return Failed(time.time(), sentence(error))
-    except (OSError, msgspec.MsgspecError) as error:
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
         _note(folder)
-        return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}", cause="device")
+        return Failed(time.time(), f"the job's folder {folder} cannot be used: {error}", cause="input")
+    except OSError as error:
+        _note(folder)
+        return Failed(time.time(), str(unwritable(folder, error)), cause="input")
     except Exception as error:  # noqa: BLE001  the edge around a job: a sentence out, the rest to its log
         _note(folder)
         name = type(error).__name__

@@ -51,20 +51,29 @@ class Advice:
 
 
 class Memory:
-    """The job's access to the knowledge base; ``problem`` says why there is none.
+    """The job's access to the knowledge base.
 
     Args:
         folder: Where the base lies; empty to do without.
     """
 
     def __init__(self, folder: str) -> None:
-        self.problem = ""
+        self._folder = folder
+        self._problem = ""
+        self._notices: tuple[str, ...] = ()
         self._base: KnowledgeBase | None = None
         if folder:
             try:
                 self._base = open_base(Path(folder))
             except KnowledgeError as error:
-                self.problem = str(error)
+                self._problem = self._unused(error)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the base and what that cost, in words; empty when nothing is."""
+        notices = self._base.notices if self._base is not None else self._notices
+        said = (self._problem, *(n.removesuffix(".") for n in notices if n not in self._problem))
+        return "; ".join(dict.fromkeys(filter(None, said)))
 
     def advise(self, state: State, features: Sequence[int], identity: str) -> Advice:
         """Look up what is known of a state and of kernels like this one."""
@@ -75,7 +84,8 @@ class Memory:
             values = self._base.actions(state)
             constraints = self._base.constraints(state)
         except KnowledgeError as error:
-            self._give_up(error)
+            self._problem = self._unused(error)
+            self.close()
             return Advice()
         return Advice(
             tuple((e.chain, e.speedup.value) for e in elites),
@@ -99,9 +109,17 @@ class Memory:
     def close(self) -> None:
         """Close the base."""
         if self._base is not None:
+            self._notices = self._base.notices
             self._base.close()
             self._base = None
 
     def _give_up(self, error: KnowledgeError) -> None:
-        self.problem = f"nothing more is remembered in this job: {error}"
+        self._problem = f"nothing more was remembered in this job: {error}"
         self.close()
+
+    def _unused(self, error: KnowledgeError) -> str:
+        why = str(error).removeprefix(f"{self._folder}: ")
+        return (
+            f"the knowledge base at {self._folder} could not be used ({why}), "
+            "so nothing was looked up or remembered"
+        )

@@ -58,6 +58,8 @@ class Optimization:
         make_policy = self.policies.get(request.policy)
         if make_policy is None:
             raise JobRefused(f"there is no policy {request.policy!r}; there are: {', '.join(self.policies)}")
+        if request.seed is not None and request.seed < 0:
+            raise JobRefused(f"the seed is {request.seed}; give a whole number from 0 on")
         target = registry.load(request.kernel.target)
         folder = Path(request.path).parent if request.path else self.folder
         # Before any process is started: opening a device beside another job's measurement would disturb it.

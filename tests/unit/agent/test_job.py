@@ -258,7 +258,34 @@ def test_a_knowledge_base_that_cannot_be_opened_costs_only_the_memory(tmp_path):
     request_for(folder, TOTALS, knowledge=str(tmp_path / "file"), budget=Budget(8.0, candidates=1))
     code, events, _ = finish(folder)
     assert code == 0
-    assert str(tmp_path / "file") in events[-1].reason
+    place = tmp_path / "file"
+    said = f"the knowledge base at {place} could not be used (File exists), so nothing was looked up"
+    assert said in events[-1].reason
+
+
+def test_a_damaged_knowledge_base_that_was_set_aside_is_named(tmp_path):
+    folder = tmp_path / "job"
+    knowledge = tmp_path / "knowledge"
+    knowledge.mkdir()
+    (knowledge / "outcomes.lmdb").write_bytes(b"damaged" * 4096)
+    request_for(folder, TOTALS, knowledge=str(knowledge), budget=Budget(8.0, candidates=1))
+    _, events, _ = finish(folder)
+    assert "is damaged" in events[-1].reason
+
+
+def test_a_seed_below_zero_is_refused(tmp_path):
+    failed = failure(tmp_path / "job", TOTALS, seed=-3)
+    assert (failed.cause, "the seed is -3" in failed.message) == ("input", True)
+
+
+def test_a_folder_that_takes_no_more_is_the_users_to_mend(tmp_path):
+    request_for(tmp_path / "job", TOTALS)
+    command = f"ulimit -f 1; exec {sys.executable} -m mb_agent.job {tmp_path / 'job'}"
+    (tmp_path / "job" / "events.jsonl").write_bytes(b"\n" * 1000)
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    failed = decode(ended.stdout.splitlines()[-1])
+    assert failed.cause == "input"
+    assert "cannot be written" in failed.message
 
 
 def test_a_folder_without_a_request_is_said_so(tmp_path):
