@@ -64,6 +64,10 @@ async def optimize(session: Session, ask: Ask) -> dict[str, str]:
 async def trust_and_optimize(session: Session, ask: Ask) -> dict[str, str] | None:
     """Trust the workspace of a document from now on; then optimize the kernel, if one is named."""
     document = _document(session, ask.uri)
+    if ask.kernel:
+        # Whatever can be refused is refused before anything is trusted.
+        _placed(session, ask)
+        processes.require_platform()
     folder = trust.workspace_of(document.path, session.roots)
     if folder is not None:
         try:
