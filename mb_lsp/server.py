@@ -7,17 +7,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
 from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.language_server import lsp_method
 from pygls.uris import to_fs_path
 
 from mb_lsp import actions, commands, encoded, processes, settings
@@ -40,8 +41,37 @@ ACTIONS = types.CodeActionOptions(code_action_kinds=[actions.KIND, actions.FIX],
 class Quiet(LanguageServerProtocol):
     """The protocol, without tracebacks: what goes wrong is logged, and the client reads one sentence.
 
-    An answer that is already JSON is written as it is.
+    Every request is answered, a malformed or late one with an error. An answer that is already JSON is
+    written as it is.
     """
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Read a message; None for a request whose parameters are wrong, which is answered here."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException:
+            if "method" not in data or not isinstance(data.get("id"), int | str):
+                raise
+            wrong = JsonRpcInvalidParams(f"the parameters of {data['method']} are not what the protocol says")
+            self._send_response(data["id"], error=wrong.to_response_error())
+            return None
+
+    def handle_message(self, message: Any) -> None:
+        """Pass a message on; a request after the shutdown is refused."""
+        if message is None:
+            return
+        if self._shutdown and hasattr(message, "method") and hasattr(message, "id"):
+            late = JsonRpcInvalidRequest("the server was shut down")
+            self._send_response(message.id, error=late.to_response_error())
+            return
+        super().handle_message(message)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(
+        self, params: types.DidChangeTextDocumentParams
+    ) -> Generator[Any, Any, None]:
+        """Leave pygls's copy of the text alone: nobody reads it, and it has none of what was never opened."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
     def _send_response(
         self, msg_id: int | str, result: object = None, error: types.ResponseError | None = None

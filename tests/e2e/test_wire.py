@@ -87,6 +87,33 @@ def test_a_malformed_message_leaves_the_server_alive_and_the_user_undisturbed(
         assert_clean(server)
 
 
+@pytest.mark.parametrize(
+    "position", ["x", {"line": -1, "character": 0}, {"line": 0, "character": -1}, {"line": "0"}]
+)
+def test_a_request_with_wrong_parameters_is_answered_with_an_error(tmp_path: Path, position: object) -> None:
+    with served() as server:
+        server.begin(tmp_path)
+        uri = server.open(tmp_path / "work" / "k.cl", KERNEL)
+        answer = server.ask("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+        assert answer == "the parameters of textDocument/hover are not what the protocol says"
+
+
+def test_a_request_after_the_shutdown_is_refused(tmp_path: Path) -> None:
+    with served() as server:
+        server.begin(tmp_path)
+        server.ask("shutdown", None)
+        document = {"textDocument": {"uri": "file:///k.cl"}}
+        assert server.ask("textDocument/codeLens", document) == "the server was shut down"
+
+
+def test_nothing_is_trusted_for_a_kernel_that_is_not_there(tmp_path: Path) -> None:
+    with served() as server:
+        server.begin(tmp_path)
+        uri = server.open(tmp_path / "work" / "k.cl", KERNEL)
+        assert server.run("trust", uri=uri, kernel="other") is None
+        assert not (tmp_path / "data" / "trusted.json").exists()
+
+
 def test_requests_for_documents_that_are_not_open_are_answered_with_nothing(tmp_path: Path) -> None:
     with served() as server:
         server.begin(tmp_path)
