@@ -58,7 +58,7 @@ def lens(standing: Standing, memory: Recalled, trusted: bool) -> Lens:
         case "failed" if isinstance(job.log.end, Failed):
             return _optimize_lens([f"last try: {job.log.end.message}"], trusted)
     tried = job.log.end.tried if isinstance(job.log.end, Finished) else 0
-    return _optimize_lens([f"no faster variant in {tried} tried"], trusted)
+    return _optimize_lens([f"no faster variant in {tried} tried" if tried else "nothing was tried"], trusted)
 
 
 def hover(name: str, standing: Standing, memory: Recalled) -> str | None:
@@ -99,6 +99,8 @@ def outcome_words(job: Job) -> str:
             f' {best.device}; see the code actions "Show diff" and "Apply optimized"{_why(log.end)}'
         )
     if isinstance(log.end, Finished):
+        if not log.end.tried:
+            return f"no candidate for `{name}` was tried: {log.end.reason}"
         return f"no faster variant of `{name}` in {log.end.tried} tried: {log.end.reason}"
     return f"the optimization of `{name}` was cancelled"
 
@@ -171,6 +173,8 @@ def _standing_words(name: str, standing: Standing) -> str:
             return f"The search for `{name}` was interrupted; it can be resumed."
         case "failed" if isinstance(job.log.end, Failed):
             return f"Not optimized: {job.log.end.message}"
+    if isinstance(job.log.end, Finished) and not job.log.end.tried:
+        return f"No candidate for `{name}` was tried: {job.log.end.reason}."
     return f"No faster variant of `{name}` was found."
 
 

@@ -29,6 +29,7 @@ def prepare(folder: Path, request: events.Request) -> None:
     """
     try:
         events.write_request(folder, request)
+        (folder / "job.log").touch()
     except OSError as error:
         raise CommandError(
             f"cannot write {folder}: {error.strerror}; set MODELBLASTER_HOME to a folder that can be written"

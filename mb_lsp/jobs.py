@@ -289,4 +289,6 @@ def closing_words(job: Job) -> str:
         )
     if log.offers:
         return f"verified {log.offers[0].measurement.speedup.value:.2f}x"
-    return f"no faster variant in {log.end.tried} tried" if log.end else "interrupted"
+    if log.end is None:
+        return "interrupted"
+    return f"no faster variant in {log.end.tried} tried" if log.end.tried else "no candidate was tried"

@@ -117,8 +117,12 @@ def _one(options: Options, document: pick.Document, kernel: Kernel) -> tuple[res
 
     job, folder = follow.new_job(kernel.name)
     request = request_for(options, document, kernel, job)
-    with open_display(kernel.name, options.seconds) as display:
-        log, cancelled = run_job(request, folder, display.show)
+    try:
+        with open_display(kernel.name, options.seconds) as display:
+            log, cancelled = run_job(request, folder, display.show)
+    except CommandError as error:
+        failed = results.Result(results.SCHEMA, str(document.path), kernel.name, "failed", reason=str(error))
+        return failed, error.code
     result, code = summarize(request, log, cancelled, str(document.path))
     result = with_files(result, folder)
     if options.apply and result.verdict == "faster":
@@ -151,6 +155,8 @@ def summarize(
             reason=last.reason + held_back(log),
             control=last.control,
         )
+        if not last.tried and not last.offers:
+            result = msgspec.structs.replace(result, verdict="nothing tried")
         return _with_offers(result, last.offers, "faster"), Code.DONE
     if isinstance(last, events.Failed) and not cancelled:
         failed = msgspec.structs.replace(result, verdict="failed", reason=last.message, question=last.comment)

@@ -13,7 +13,7 @@ from mb_targets.model import LaunchSpec, Variant
 from mb_targets.outcome import Check, Measurement, Speedup
 
 SCHEMA = 1
-VerdictWord = Literal["faster", "nothing faster", "cancelled", "failed"]
+VerdictWord = Literal["faster", "nothing faster", "nothing tried", "cancelled", "failed"]
 
 
 class SpeedupResult(msgspec.Struct, frozen=True):

@@ -42,6 +42,12 @@ def test_nothing_faster_is_a_success() -> None:
     assert (result.verdict, result.speedup, code) == ("nothing faster", None, Code.DONE)
 
 
+def test_a_search_that_tried_nothing_does_not_say_that_nothing_is_faster() -> None:
+    result, code = summarize(made.started(), msgspec.structs.replace(made.finished(), tried=0, refused=0))
+    assert (result.verdict, code) == ("nothing tried", Code.DONE)
+    assert "no faster" not in printed(result)
+
+
 @pytest.mark.parametrize(
     ("cause", "code"), [("input", Code.INPUT), ("device", Code.DEVICE), ("internal", Code.INTERNAL)]
 )

@@ -3,12 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import made_events
+import msgspec
 
 from mb_agent import events
 from mb_kb.views import Attempt, KernelPast, SimilarKernel
 from mb_lsp import annotate, explain
 from mb_lsp.actions import listed
 from mb_lsp.annotate import Recalled
+from mb_lsp.jobs import closing_words
 from mb_lsp.shelf import Job
 from mb_lsp.standing import Kind, Standing, standing
 from mb_targets import registry
@@ -27,6 +29,12 @@ def job(folder: Path, *log: events.Event) -> Job:
 
 def lens(kind: Kind, found: Job | None = None, trusted: bool = True) -> str:
     return annotate.lens(Standing(kind, found), Recalled(), trusted).title
+
+
+def test_a_search_that_tried_nothing_does_not_say_that_nothing_is_faster(tmp_path: Path) -> None:
+    found = job(tmp_path, msgspec.structs.replace(made_events.finished(), tried=0, refused=0))
+    shown = [lens("nothing", found), annotate.outcome_words(found), closing_words(found)]
+    assert not [words for words in shown if "faster" in words]
 
 
 def test_an_unknown_kernel_is_offered_without_more() -> None:
