@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
 import signal
 import sys
@@ -16,6 +18,9 @@ from mb_targets.model import Precision
 
 _UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
+# Anything above is a slip of the finger, and would not fit what is passed to a job.
+_MOST = 1_000_000_000
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit code (``docs/cli.md``)."""
@@ -23,15 +28,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         options = parser(given[0] if given else "").parse_args(given)
-        return int(_dispatch(options))
+        return _flushed(int(_dispatch(options)))
     except CommandError as error:
-        print(f"modelblaster: {error}", file=sys.stderr)
-        return int(error.code)
+        return _refused(str(error), error.code)
     except KeyboardInterrupt:
-        print("modelblaster: cancelled", file=sys.stderr)
-        return int(Code.CANCELLED)
+        return _refused("cancelled", Code.CANCELLED)
     except BrokenPipeError:
+        _drop_output()
         return int(Code.DONE)
+    except OSError as error:
+        _drop_output()
+        where = error.filename or "standard output"
+        return _refused(f"cannot use {where}: {error.strerror}", Code.INTERNAL)
 
 
 def parser(command: str) -> argparse.ArgumentParser:
@@ -64,7 +72,7 @@ def seconds(text: str) -> float:
     """Read a duration: ``60``, ``60s``, ``2m``, ``1h``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?", text.strip())
     value = float(match[1]) * _UNITS[match[2] or ""] if match else 0.0
-    if value <= 0:
+    if not 0 < value < _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 60s or 2m")
     return value
 
@@ -81,7 +89,12 @@ def _add_optimize(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add("--device", default="", metavar="NAME", help="pocl, intel, gpu, or part of a device's name")
     add("--apply", action="store_true", help="write the best verified variant to the files it edits")
     add("--json", action="store_true", help="print the result as JSON (docs/cli.md)")
-    add("--seed", type=int, metavar="N", help="seed of inputs and search; one is drawn and printed otherwise")
+    add(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="seed of inputs and search; otherwise one is drawn, and printed",
+    )
     add("--knowledge", metavar="DIR", help="folder of the knowledge base (your own in the data folder)")
     add("--no-knowledge", action="store_true", help="neither read nor write a knowledge base")
     add("--precision", choices=["same", "bitwise"], default="same", help="what error is allowed (same)")
@@ -134,9 +147,33 @@ def _optimize(options: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count; give a whole number above 0")
+    if not text.isdecimal() or not 0 < int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count; give a whole number from 1 to {_MOST}")
     return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or not int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed; give a whole number from 0 to {2**63 - 1}")
+    return int(text)
+
+
+def _flushed(code: int) -> int:
+    """Write what is still buffered, while a failure can still be told."""
+    sys.stdout.flush()
+    return code
+
+
+def _refused(sentence: str, code: Code) -> int:
+    with contextlib.suppress(OSError):
+        print(f"modelblaster: {sentence}", file=sys.stderr)
+    return int(code)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere: Python would fail on it again as it ends."""
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _version() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,8 @@ _LANGUAGES = {
     ".py": "python",
 }  # fmt: skip
 
+MOST_BYTES = 16_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -27,10 +31,16 @@ class Document:
 
 
 def split(argument: str) -> tuple[Path, str]:
-    """Split ``FILE[:KERNEL]``; a colon that belongs to an existing file's name stays in it."""
+    """Split ``FILE[:KERNEL]``; a colon that belongs to an existing file's name stays in it.
+
+    Raises:
+        CommandError: It is empty.
+    """
+    if not argument:
+        raise CommandError("no file is named; give the path of a file with a kernel in it", Code.USAGE)
     whole = Path(argument)
     front, colon, name = argument.rpartition(":")
-    if whole.exists() or not colon or not name.isidentifier() or len(front) < 2:
+    if os.path.exists(argument) or not colon or not name.isidentifier() or len(front) < 2:
         return whole, ""
     return Path(front), name
 
@@ -39,10 +49,10 @@ def read(path: Path) -> Document:
     """Read a document.
 
     Raises:
-        CommandError: It is missing, a folder, unreadable or not UTF-8.
+        CommandError: It is missing, no regular file, too long, unreadable or not UTF-8.
     """
     try:
-        data = path.read_bytes()
+        data = _bytes(path)
     except FileNotFoundError:
         raise CommandError(f"there is no file {path}; give the path of a file with a kernel in it") from None
     except IsADirectoryError:
@@ -53,6 +63,20 @@ def read(path: Path) -> Document:
         return Document(path, data.decode())
     except UnicodeDecodeError:
         raise CommandError(f"{path} is not UTF-8 text; convert it to UTF-8 first") from None
+
+
+def _bytes(path: Path) -> bytes:
+    # A pipe that nobody writes to would hold up a blocking open for ever.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise CommandError(f"{path} is not a regular file; name a file with a kernel in it")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise CommandError(
+            f"{path} has more than {MOST_BYTES // 1_000_000} MB; put the kernel in a file of its own"
+        )
+    return data
 
 
 def kernels(document: Document, name: str = "") -> list[Kernel]:

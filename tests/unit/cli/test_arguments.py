@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -45,6 +46,12 @@ def test_the_budget_is_a_minute_unless_said() -> None:
     assert parser("optimize").parse_args(["optimize", "a.cl"]).budget == 60.0
 
 
+def test_a_kernel_behind_a_byte_order_mark_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "k.cl"
+    file.write_bytes(b"\xef\xbb\xbf__kernel void k(__global float *y) { y[get_global_id(0)] = 1.0f; }")
+    assert [kernel.name for kernel in pick.kernels(pick.read(file))] == ["k"]
+
+
 def test_a_missing_file_is_one_sentence_and_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimize", "no/such.cl"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
@@ -57,6 +64,62 @@ def test_contradicting_options_are_a_usage_error() -> None:
 def test_a_folder_is_refused_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimize", str(tmp_path)]) == 1
     assert "name one file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", ""])
+def test_what_is_no_regular_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    file = tmp_path / "z.cl"
+    if target:
+        file.symlink_to(target)
+    else:
+        os.mkfifo(file)
+    assert main(["optimize", str(file)]) == 1
+    assert "not a regular file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.cl"
+    with file.open("wb") as sparse:
+        sparse.truncate(pick.MOST_BYTES + 1)
+    assert main(["optimize", str(file)]) == 1
+    assert "more than 16 MB" in capsys.readouterr().err
+
+
+def test_no_file_at_all_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimize", ""]) == 2
+    assert "no file is named" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", [["--seed", "-1"], ["--seed", str(2**64)], ["--candidates", "0"], ["--budget", "9" * 400]]
+)
+def test_a_number_out_of_range_is_a_usage_error(option: list[str]) -> None:
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["optimize", "a.cl", *option])
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_standard_output_is_one_sentence_and_code_4(options: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mb_lsp.cli", "doctor", *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (4, 1)
+
+
+def test_a_data_folder_that_cannot_be_used_is_a_result_of_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "k.cl"
+    file.write_text("__kernel void k(__global float *y) { y[get_global_id(0)] = 1.0f; }")
+    monkeypatch.setenv("MODELBLASTER_HOME", str(file))
+    assert main(["optimize", str(file), "--json"]) == 1
+    assert "MODELBLASTER_HOME" in json.loads(capsys.readouterr().out)["reason"]
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,13 @@ def test_windows_line_ends_are_kept_whichever_text_the_edit_was_made_for(tmp_pat
     assert file.read_bytes() == b"a\r\nc\r\nd\r\n"
 
 
+def test_a_byte_order_mark_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "k.cl"
+    file.write_bytes(b"\xef\xbb\xbfa\nb\n")
+    apply_edits([edits_of(file, "\ufeffa\nb\n", TextEdit(3, 4, "c"))])
+    assert file.read_bytes() == b"\xef\xbb\xbfa\nc\n"
+
+
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "k.cl"
     file.write_text("changed")
