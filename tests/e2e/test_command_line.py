@@ -69,6 +69,18 @@ def test_nothing_is_written_unless_asked(kernel: Path) -> None:
 
 @pytest.mark.needs("pocl")
 @pytest.mark.usefixtures("home")
+def test_a_byte_order_mark_stays_where_it_is(kernel: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    before = mark + kernel.read_bytes()
+    kernel.write_bytes(before)
+    optimize(str(kernel), "--device", "pocl", "--budget", "90s", "--candidates", "3", "--apply")
+    after = kernel.read_bytes()
+    assert after != before
+    assert (after[:3], after.count(mark)) == (mark, 1)
+
+
+@pytest.mark.needs("pocl")
+@pytest.mark.usefixtures("home")
 def test_what_was_applied_is_the_diff_and_runs_again(kernel: Path) -> None:
     original = kernel.parent / "original.cl"
     shutil.copy(kernel, original)

@@ -96,8 +96,9 @@ def test_no_file_at_all_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> N
     "option", [["--seed", "-1"], ["--seed", str(2**64)], ["--candidates", "0"], ["--budget", "9" * 400]]
 )
 def test_a_number_out_of_range_is_a_usage_error(option: list[str]) -> None:
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit) as left:
         main(["optimize", "a.cl", *option])
+    assert left.value.code == 2
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
