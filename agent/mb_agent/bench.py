@@ -15,7 +15,7 @@ from pathlib import Path
 from mb_agent.errors import AgentError, TimedOut, WorkerDied
 from mb_agent.measure import Contender, Pairs, Stop, calibrate, clock_of, race
 from mb_agent.oracle import Case, Oracle
-from mb_agent.trial import Candidate
+from mb_agent.trial import Candidate, patience
 from mb_agent.worker import WorkerProcess
 from mb_targets.errors import BuildError
 from mb_targets.model import Device, LaunchSpec, Variant
@@ -148,9 +148,9 @@ class Bench:
             first = Contender(self.baseline, oracle.handle, case.launch)
         else:
             launch = oracle.launch(case.sizes, case.fill, rival.variant.launch)
-            first = Contender(rival.side, rival.handle, launch)
+            first = Contender(rival.side, rival.handle, launch, patience(case))
         launch = oracle.launch(case.sizes, case.fill, candidate.variant.launch)
-        second = Contender(candidate.side, candidate.handle, launch)
+        second = Contender(candidate.side, candidate.handle, launch, patience(case))
         inputs, clock = case.shared(0), clock_of(device)
         # Whoever is raced often need not be looked at again for how many launches make a sample.
         key = first.side.pid, first.handle, inputs.id

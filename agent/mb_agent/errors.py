@@ -57,12 +57,14 @@ class WorkerDied(AgentError):
         signal: The signal that ended it, 0 when it exited by itself.
         tail: The end of what it wrote to its standard output and error.
         in_kernel: Whether it was running a kernel, not a compiler or a driver's start.
+        place: The element outside a buffer that it touched, in words, where the worker could tell.
     """
 
     def __init__(self, what: str, signal_number: int, tail: str, in_kernel: bool = False) -> None:
         self.signal = signal_number
         self.tail = tail
         self.in_kernel = in_kernel
+        self.place = _place(tail)
         cause = f"{what}: {_cause(signal_number, in_kernel, tail)}"
         super().__init__(cause if self.touched_memory or not tail else f"{cause}\n{tail}")
 
@@ -76,6 +78,11 @@ class TimedOut(AgentError):
     """A call outlived its limit; the worker and its whole process group were killed."""
 
 
+def _place(tail: str) -> str:
+    places = [line.removeprefix(FAULT) for line in tail.splitlines() if line.startswith(FAULT)]
+    return places[-1] if places else ""
+
+
 def _cause(number: int, in_kernel: bool, tail: str) -> str:
     """Say in words what a signal means, and which buffer was left where the worker could tell."""
     if number == 0:
@@ -84,8 +91,8 @@ def _cause(number: int, in_kernel: bool, tail: str) -> str:
     if number == signal.SIGKILL:
         return f"the worker process was killed ({name}), for example for lack of memory"
     if in_kernel and number in (signal.SIGSEGV, signal.SIGBUS):
-        places = [line.removeprefix(FAULT) for line in tail.splitlines() if line.startswith(FAULT)]
-        return f"touched memory outside a buffer{': ' + places[-1] if places else ''} ({name})"
+        place = _place(tail)
+        return f"touched memory outside a buffer{': ' + place if place else ''} ({name})"
     if in_kernel and number == signal.SIGFPE:
         return f"divided by zero ({name})"
     return f"crashed ({name})"

@@ -57,7 +57,8 @@ class Finish:
     def offers(self, found: Found) -> tuple[Offer, ...]:
         """Offer at most one variant that keeps the launch and one that changes it, the best one first."""
         ranked = [n for n in sorted(found.nodes[1:], key=_worth, reverse=True) if n.gain > NOTHING]
-        self._time_noise(bool(ranked))
+        if self.search.spending.candidates:
+            self._time_noise(bool(ranked))
         kept = self._best([n for n in ranked if n.variant.launch is None])
         least = math.log(kept.measurement.speedup.value) if kept else 0.0
         changed = self._best(

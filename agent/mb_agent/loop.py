@@ -124,13 +124,21 @@ class Search:
 
     def _finished(self) -> str:
         reserve = min(MOST_RESERVE_S, max(LEAST_RESERVE_S, RESERVE_SHARE * self.job.request.budget.seconds))
+        if not self.spending.candidates:
+            reserve = 0.0  # there is nothing to verify yet
         if self.spending.left_s <= reserve:
-            return "the time is spent"
+            return self._out_of_time()
         if self.spending.candidates >= self.job.request.budget.candidates:
             return "the candidates are spent"
         if self._idle >= PATIENCE:
             return f"{PATIENCE} candidates in a row brought nothing"
         return ""
+
+    def _out_of_time(self) -> str:
+        if self.spending.candidates:
+            return "the time is spent"
+        seconds = self.job.request.budget.seconds
+        return f"no candidate was tried in {seconds:g} s: give a larger budget"
 
     def _step(self) -> str:
         drafts: list[Draft] = []

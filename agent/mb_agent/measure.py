@@ -31,11 +31,16 @@ SHOWABLE = 6
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A program in a worker process, with the launch to time it with."""
+    """A program in a worker process, with the launch to time it with.
+
+    Attributes:
+        limit: Seconds that one call to its worker may take.
+    """
 
     side: WorkerProcess
     handle: int
     launch: Launch
+    limit: float = 30.0
 
 
 @dataclass(slots=True)
@@ -218,8 +223,9 @@ def calibrate(contender: Contender, inputs: SharedInputs, clock: str) -> int:
 
 def _sample(contender: Contender, inputs: SharedInputs, clock: str, launches: int) -> tuple[float, float]:
     """Time one batch: nanoseconds of one launch by the CPU clock (0 where it is not read) and by events."""
-    contender.side.prepare(contender.handle, contender.launch, inputs, launches)
+    side, handle, limit = contender.side, contender.handle, contender.limit
+    side.prepare(handle, contender.launch, inputs, launches, limit=limit)
     if clock != "cpu":
-        return 0.0, contender.side.time(contender.handle).event_ns
-    spent, sample = contender.side.time_cpu(contender.handle)
+        return 0.0, side.time(handle, limit=limit).event_ns
+    spent, sample = side.time_cpu(handle, limit=limit)
     return spent / launches, sample.event_ns

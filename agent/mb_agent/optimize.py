@@ -85,7 +85,13 @@ class Optimization:
         report.progress("running the original", spending)
         target = registry.load(request.kernel.target)
         seed = next((e.seed for e in self.before if isinstance(e, Started)), None)
-        job = prepare(request, target, bench, seed)
+
+        def slow(seconds: float) -> None:
+            if not report.aside:  # of the user's own size, which is the first
+                report.aside = f"the original takes {seconds:.0f} s a launch"
+                report.progress("running the original", spending, force=True)
+
+        job = prepare(request, target, bench, seed, slow)
         comment = target.describe_launch(job.kernel, job.spec)
         self.emit(Started(self.now(), job.device, job.state, job.spec, comment, job.seed))
         memory = Memory(request.knowledge)

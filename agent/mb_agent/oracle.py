@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mb_agent import inputs as make_inputs
-from mb_agent.errors import AgentError, OriginalRefused
+from mb_agent.errors import AgentError, OriginalRefused, TimedOut, WorkerDied, sentence
 from mb_agent.inputs import Fill, Values, as_bytes, poisoned
 from mb_agent.sizes import Sizes
 from mb_agent.tolerance import Expected, Mask, expect, unwritten, written_by
@@ -76,6 +76,7 @@ class Oracle:
         side: The baseline's worker.
         precision: What error is allowed.
         folder: Where the original's includes lie.
+        limit: Seconds that one run of the original may take.
 
     Attributes:
         device: What the original runs on.
@@ -90,6 +91,7 @@ class Oracle:
         side: WorkerProcess,
         precision: Precision,
         folder: Path,
+        limit: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target = target
@@ -99,6 +101,7 @@ class Oracle:
         self.precision: Precision = precision
         self.original = Variant(kernel.source, kernel.name)
         self.lifts = True
+        self.limit = limit
         self._folder = folder
         self._clock = clock
         self._cases: dict[tuple[tuple[tuple[str, float], ...], Fill], Case | str] = {}
@@ -124,7 +127,7 @@ class Oracle:
             except (RunError, AgentError, TargetError) as error:
                 if isinstance(error, OriginalRefused):
                     raise
-                self._cases[key] = f"the original fails: {str(error).splitlines()[0]}"
+                self._cases[key] = _fault(error)
         return self._cases[key]
 
     def launch(self, sizes: Sizes, fill: Fill, change: LaunchChange | None = None) -> Launch:
@@ -151,7 +154,7 @@ class Oracle:
         """
         case = self.case(sizes, fill)
         if isinstance(case, str):
-            raise OriginalRefused(f"{self.kernel.name} cannot be optimized: {case} at {dict(sizes)}")
+            raise OriginalRefused(self.refusal(case, sizes))
         again = self._run(case.launch, case.shared(0))
         for name, expected in case.expected.items():
             if again[name].tobytes() != expected.original.tobytes():
@@ -159,6 +162,12 @@ class Oracle:
                     f"{self.kernel.name} is not deterministic: two runs on the same inputs differ in "
                     f"{name}, so no variant can be told right from wrong"
                 )
+
+    def refusal(self, reason: str | Exception, sizes: Sizes) -> str:
+        """Say why the original cannot be worked with at these sizes."""
+        said = reason if isinstance(reason, str) else _fault(reason)
+        at = " ".join(f"{name}={value:g}" for name, value in sizes.items())
+        return f"{self.kernel.name} cannot be optimized: {said}{', at ' if at else ''}{at}"
 
     def _build(self) -> int:
         return self.side.build(self.original, self.spec.options, self._folder)
@@ -191,7 +200,7 @@ class Oracle:
         return Case(dict(sizes), fill, launch, expected, seconds, buffers, {0: shared})
 
     def _run(self, launch: Launch, shared: SharedInputs) -> dict[str, Values]:
-        result = self.side.run(self.handle, launch, shared, limit=30.0)
+        result = self.side.run(self.handle, launch, shared, limit=self.limit)
         if result.changed_inputs:
             raise OriginalRefused(
                 f"{self.kernel.name} writes to {', '.join(result.changed_inputs)}, which its launch gives as "
@@ -268,6 +277,16 @@ class Oracle:
             self.lifts = False
             return {}
         return found
+
+
+def _fault(error: Exception) -> str:
+    """Say what the original did, so that nobody takes it for a candidate's doing."""
+    if isinstance(error, WorkerDied) and error.touched_memory:
+        place = f": {error.place}" if error.place else ""
+        return f"your own kernel, not a variant of it, touched memory outside a buffer{place}"
+    if isinstance(error, TimedOut):
+        return f"the original fails: {sentence(error)}; give smaller sizes, or see whether its loops end"
+    return f"the original fails: {str(error).splitlines()[0]}"
 
 
 def _large(launch: Launch) -> bool:

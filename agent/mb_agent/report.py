@@ -20,10 +20,12 @@ class Report:
     Attributes:
         emit: Takes each event as it happens.
         best: The best verified gain so far.
+        aside: What is said with every stage: why all takes long.
     """
 
     emit: Callable[[Event], None]
     best: Speedup | None = None
+    aside: str = ""
     now: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
     _last: float = float("-inf")
@@ -33,4 +35,5 @@ class Report:
         if not force and self.clock() - self._last < INTERVAL_S:
             return
         self._last = self.clock()
+        stage += f" ({self.aside})" if self.aside else ""
         self.emit(Progress(self.now(), stage, spending.candidates, round(spending.share, 4), self.best))

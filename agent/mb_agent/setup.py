@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mb_agent.bench import Bench
-from mb_agent.errors import AgentError, JobRefused, OriginalRefused, sentence
+from mb_agent.errors import AgentError, JobRefused, OriginalRefused, TimedOut, WorkerDied, sentence
 from mb_agent.events import Request
 from mb_agent.inputs import Fill, as_bytes, make
 from mb_agent.measure import Contender, clock_of, narrow, one_launch_ns
@@ -23,6 +23,10 @@ from mb_targets.outcome import Speedup
 from mb_targets.protocol import Question, SupportsDiagnose, Target
 
 CONTROL_TURNS = 12
+# One call to the original may take so long beyond the budget, and never longer than the second.
+GRACE_S, MOST_S = 10.0, 30.0
+# An original that takes longer for one launch is said to.
+SLOW_NS = 1e9
 # How many of a diagnosis's findings are named when the original does not compile.
 DIAGNOSTICS = 2
 
@@ -84,12 +88,22 @@ def _probed(spec: LaunchSpec, request: Request, bench: Bench) -> LaunchSpec:
     if all(a.extent != "?" for a in spec.arguments):
         return spec
     try:
-        return bench.baseline.probe(request.kernel, spec, bench.folder)
+        return bench.baseline.probe(request.kernel, spec, bench.folder, limit=_limit(request))
     except (BuildError, RunError, AgentError) as error:
         raise JobRefused(f"{request.kernel.name}: {sentence(error)}") from None
 
 
-def prepare(request: Request, target: Target, bench: Bench, seed: int | None = None) -> Job:
+def _limit(request: Request) -> float:
+    return min(MOST_S, GRACE_S + max(0.0, request.budget.seconds))
+
+
+def prepare(
+    request: Request,
+    target: Target,
+    bench: Bench,
+    seed: int | None = None,
+    slow: Callable[[float], None] = lambda seconds: None,
+) -> Job:
     """Build and judge the original, and choose the sizes.
 
     Args:
@@ -97,6 +111,7 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
         target: Its target.
         bench: The processes.
         seed: A seed to take up again; None takes the request's, or draws one.
+        slow: Told what one launch of the original takes, in seconds, where that is long.
 
     Raises:
         JobRefused: The kernel cannot be optimized as it stands; the message says why.
@@ -108,14 +123,17 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
     spec = _probed(launch_of(target, request), request, bench)
     chosen = next(s for s in (seed, request.seed, secrets.randbits(48)) if s is not None)
     try:
-        oracle = Oracle(target, kernel, spec, bench.baseline, request.precision, bench.folder)
+        oracle = Oracle(
+            target, kernel, spec, bench.baseline, request.precision, bench.folder, _limit(request)
+        )
     except BuildError as error:
         raise JobRefused(f"{kernel.name} does not compile: {_why(target, kernel, spec, error)}") from None
     except AgentError as error:
         raise JobRefused(f"{kernel.name} cannot be built: {sentence(error)}") from None
     try:
-        sizes = plan(spec, lambda at: launch_cost(oracle, device, at))
-        oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
+        sizes = plan(spec, lambda at: _original_cost(oracle, device, at, slow))
+        if sizes.small != sizes.screen:
+            oracle.judge_original(sizes.small, Fill("normal", chosen + 1))
         oracle.judge_original(sizes.screen, Fill("normal", chosen))
     except (RunError, AgentError, TargetError) as error:
         raise JobRefused(sentence(error)) from None
@@ -133,6 +151,19 @@ def prepare(request: Request, target: Target, bench: Bench, seed: int | None = N
         verifier=Verifier(target, oracle, sizes, chosen),
         seed=chosen,
     )
+
+
+def _original_cost(oracle: Oracle, device: Device, at: Sizes, slow: Callable[[float], None]) -> Cost:
+    """Time one launch of the original; where it fails, a run between guard pages says what it touched."""
+    try:
+        cost = launch_cost(oracle, device, at)
+    except (WorkerDied, TimedOut) as error:
+        if isinstance(error, WorkerDied) and error.touched_memory:
+            oracle.judge_original(at, Fill("normal", 0))
+        raise OriginalRefused(oracle.refusal(error, at)) from None
+    if cost.ns > SLOW_NS:
+        slow(cost.ns / 1e9)
+    return cost
 
 
 def control(job: Job, case: Case) -> Speedup | None:
@@ -176,7 +207,7 @@ def launch_cost(oracle: Oracle, device: Device, sizes: Sizes, candidate: Candida
     contender = (
         Contender(candidate.side, candidate.handle, launch)
         if candidate
-        else Contender(oracle.side, oracle.handle, launch)
+        else Contender(oracle.side, oracle.handle, launch, oracle.limit)
     )
     inputs = share(as_bytes(make(oracle.spec, launch, Fill("normal", 0))))
     ns = one_launch_ns(contender, inputs, clock_of(device))

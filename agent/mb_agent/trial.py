@@ -18,7 +18,9 @@ from mb_targets.model import Variant
 from mb_targets.outcome import Check, CounterExample
 from mb_targets.protocol import Launch
 
-RUN_SECONDS = 5.0
+# How long one call may take for a candidate, of the original's own time. Its least leaves time to compile:
+# some runtimes do so with a first launch.
+LEAST_SECONDS, TIMES_ORIGINAL, MOST_SECONDS = 5.0, 30.0, 30.0
 
 
 @dataclass(slots=True)
@@ -141,7 +143,7 @@ class Runner:
     def _run(self, trial: Trial, case: Case, launch: Launch, poison: int) -> dict[str, bytes]:
         trial.runs += 1
         where = f"{written(case.sizes)}; {case.fill}"
-        limit = RUN_SECONDS + 20 * case.seconds
+        limit = patience(case)
         try:
             result = trial.candidate.side.run(
                 trial.candidate.handle, launch, case.shared(poison), limit=limit
@@ -157,6 +159,11 @@ class Runner:
         if result.changed_inputs:
             raise Refused("inputs unchanged", f"wrote to {', '.join(result.changed_inputs)} ({where})")
         return dict(result.outputs)
+
+
+def patience(case: Case) -> float:
+    """Give the seconds that a candidate's worker may take for a call on a case."""
+    return min(MOST_SECONDS, max(LEAST_SECONDS, TIMES_ORIGINAL * case.seconds))
 
 
 def written(sizes: Sizes) -> str:

@@ -234,7 +234,23 @@ def test_a_kernel_that_does_not_compile_is_named_with_its_line(tmp_path):
 
 def test_a_kernel_that_reads_past_a_buffer_is_refused(tmp_path):
     failed = failure(tmp_path / "job", TOTALS.replace("i < cols", "i <= cols"))
-    assert "touched memory outside a buffer" in failed.message
+    said = "your own kernel, not a variant of it, touched memory outside a buffer: x[262144]"
+    assert said in failed.message
+    assert failed.message.endswith("at rows=512 cols=512")
+
+
+def test_a_kernel_that_does_not_end_is_given_up_soon_after_a_small_budget(tmp_path):
+    endless = TOTALS.replace("out[row] = sum", "volatile int v = 1; while (v); out[row] = sum")
+    failed = failure(tmp_path / "job", endless, budget=Budget(0.5))
+    assert "not done after 10.5 s" in failed.message
+    assert failed.cause == "input"
+
+
+def test_a_budget_that_preparing_has_used_up_says_that_nothing_was_tried(tmp_path):
+    folder = tmp_path / "job"
+    request_for(folder, TOTALS, budget=Budget(0.01))
+    _, events, _ = finish(folder)
+    assert events[-1].reason.startswith("no candidate was tried in 0.01 s: give a larger budget")
 
 
 def test_a_kernel_that_depends_on_what_its_output_held_is_refused(tmp_path):
