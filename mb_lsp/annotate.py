@@ -100,7 +100,7 @@ def outcome_words(job: Job) -> str:
         )
     if isinstance(log.end, Finished):
         if not log.end.tried:
-            return f"no candidate for `{name}` was tried: {log.end.reason}"
+            return f"`{name}` was not optimized: {log.end.reason}"
         return f"no faster variant of `{name}` in {log.end.tried} tried: {log.end.reason}"
     return f"the optimization of `{name}` was cancelled"
 
@@ -174,7 +174,7 @@ def _standing_words(name: str, standing: Standing) -> str:
         case "failed" if isinstance(job.log.end, Failed):
             return f"Not optimized: {job.log.end.message}"
     if isinstance(job.log.end, Finished) and not job.log.end.tried:
-        return f"No candidate for `{name}` was tried: {job.log.end.reason}."
+        return f"Not optimized: {job.log.end.reason}."
     return f"No faster variant of `{name}` was found."
 
 

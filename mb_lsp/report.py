@@ -57,7 +57,7 @@ def _headline(result: Result) -> Text:
     if result.verdict == "nothing faster":
         return Text(f"no faster variant was found{on}.{counted} {_sentence(result.reason)}")
     if result.verdict == "nothing tried":
-        return Text(f"no candidate was tried{on}. {_sentence(result.reason)}")
+        return Text(f"not optimized{on}. {_sentence(result.reason)}")
     if result.verdict == "cancelled":
         kept = "the best verified so far is below" if result.offers else "nothing was verified as faster yet"
         return Text(f"cancelled; {kept}.{counted}")
