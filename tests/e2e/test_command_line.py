@@ -210,7 +210,7 @@ def test_a_data_folder_that_cannot_be_written_is_said(kernel: Path, monkeypatch:
     monkeypatch.setenv("MODELBLASTER_HOME", "/proc/nowhere")
     done = optimize(str(kernel), "--no-knowledge")
     assert done.returncode == 1
-    assert "MODELBLASTER_HOME" in done.stderr
+    assert "MODELBLASTER_HOME" in done.stdout
 
 
 @pytest.mark.needs("pocl")
