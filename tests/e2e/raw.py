@@ -112,10 +112,10 @@ class Raw:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[Raw]:
-    """Start a server; it is gone afterwards."""
+def served(*arguments: str, server: Path = SCRIPTED) -> Iterator[Raw]:
+    """Start a server, the one with a scripted job where no other is named; it is gone afterwards."""
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPTED), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, str(server), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with process:
         try:

@@ -158,7 +158,7 @@ async def test_a_missing_macro_is_a_question_with_a_quick_fix(window: Window) ->
 async def test_a_device_that_is_not_there_is_a_sentence(tmp_path: Path, window: Window) -> None:
     from e2e.raw import served
 
-    with served(Path(sys.prefix) / "bin" / "mb-lsp") as server:
+    with served(server=Path(sys.prefix) / "bin" / "mb-lsp") as server:
         server.begin(tmp_path, device="no-such-device")
         uri = server.open(tmp_path / "work" / "gelu.cl", GELU)
         server.run("trust", uri=uri, kernel="gelu")
