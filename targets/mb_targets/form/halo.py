@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mb_targets.form.affine import constant, depends, polynomial, simplify, split
+from mb_targets.form.affine import constant, depends, polynomial, split
 from mb_targets.form.dependence import Declined, inline_indices
+from mb_targets.form.indices import combine, number
 from mb_targets.form.interior import conjunction, conjuncts
 from mb_targets.form.nest import (
     Array,
@@ -21,7 +22,6 @@ from mb_targets.form.nest import (
     Load,
     Loop,
     Op,
-    Operator,
     Select,
     Stmt,
     Store,
@@ -31,14 +31,6 @@ from mb_targets.form.tile import extent, fresh, names
 from mb_targets.form.traverse import loads, map_expressions, statements, transform
 
 Ranges = Mapping[str, tuple[int, int]]
-
-
-def _op(op: Operator, a: Expr, b: Expr) -> Expr:
-    return simplify(Op(op, (a, b), "i32"))
-
-
-def _int(n: int) -> Const:
-    return Const(n, "i32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +79,22 @@ def stage_stencil(form: Form, width: int, height: int) -> Form:
         Let(
             near[x.name].name,
             "i32",
-            _op("+", _op("+", first[x.name], _op("%", e, _int(columns))), _int(margin.columns[0])),
+            combine(
+                "+", combine("+", first[x.name], combine("%", e, number(columns))), number(margin.columns[0])
+            ),
         ),
         Let(
             near[y.name].name,
             "i32",
-            _op("+", _op("+", first[y.name], _op("/", e, _int(columns))), _int(margin.rows[0])),
+            combine(
+                "+", combine("+", first[y.name], combine("/", e, number(columns))), number(margin.rows[0])
+            ),
         ),
     )
-    index = _op("+", _op("*", near[y.name], margin.pitch), near[x.name])
+    index = combine("+", combine("*", near[y.name], margin.pitch), near[x.name])
     value: Expr = Load(margin.buffer, index, load.dtype)
     reach = [
-        Op("<", (near[a.name], _op("+", extent(a), _int(most))), "i32")
+        Op("<", (near[a.name], combine("+", extent(a), number(most))), "i32")
         for a, most in ((x, margin.columns[1]), (y, margin.rows[1]))
     ]
     places = {
@@ -109,25 +105,25 @@ def stage_stencil(form: Form, width: int, height: int) -> Form:
     guard = conjunction([*guards, *reach])
     assert guard is not None
     value = Select(guard, value, Const(0.0, load.dtype), load.dtype)
-    start = _op("+", _op("*", item[y.name], _int(width)), item[x.name])
+    start = combine("+", combine("*", item[y.name], number(width)), item[x.name])
     fill = Loop(
-        e.name, "i32", start, _int(rows * columns), _int(width * height), (*where, Store(tile, e, value))
+        e.name, "i32", start, number(rows * columns), number(width * height), (*where, Store(tile, e, value))
     )
 
     def staged(f: Expr) -> Expr:
         if not (isinstance(f, Load) and f.buffer == margin.buffer):
             return f
-        row = _op("+", _op("-", item[y.name], _int(margin.rows[0])), margin.row)
-        column = _op("+", _op("-", item[x.name], _int(margin.columns[0])), margin.column)
-        return replace(f, buffer=tile, index=_op("+", _op("*", row, _int(columns)), column))
+        row = combine("+", combine("-", item[y.name], number(margin.rows[0])), margin.row)
+        column = combine("+", combine("-", item[x.name], number(margin.columns[0])), margin.column)
+        return replace(f, buffer=tile, index=combine("+", combine("*", row, number(columns)), column))
 
     inner = tuple(map_expressions(s, lambda f: transform(f, staged)) for s in body)
     inside = conjunction(Op("<", (Var(a.name, a.dtype), extent(a)), "i32") for a in axes)
     assert inside is not None
     own: list[Stmt] = [
-        Let(item[a.name].name, "i32", Call("get_local_id", (_int(a.dim),), "i32")) for a in axes
+        Let(item[a.name].name, "i32", Call("get_local_id", (number(a.dim),), "i32")) for a in axes
     ]
-    own += [Let(a.name, a.dtype, _op("+", first[a.name], item[a.name])) for a in axes]
+    own += [Let(a.name, a.dtype, combine("+", first[a.name], item[a.name])) for a in axes]
     framed = tuple(
         replace(a, name=first[a.name].name, dtype="i32", level="tile", guarded=False, block=n)
         for a, n in ((x, width), (y, height))
@@ -171,8 +167,8 @@ def _offsets(rest: Expr, pitch: Expr, ranges: Ranges) -> tuple[Expr, Expr]:
     name = pitch.name if isinstance(pitch, Var) else ""
     if width is None and not name:
         raise Declined("the length of a row is no single number")
-    row: Expr = _int(0)
-    column: Expr = _int(0)
+    row: Expr = number(0)
+    column: Expr = number(0)
     for monomial, c in p.terms.items():
         others = [n for n in monomial if n != name]
         if any(n not in ranges for n in others) or len(others) > 1:
@@ -180,12 +176,12 @@ def _offsets(rest: Expr, pitch: Expr, ranges: Ranges) -> tuple[Expr, Expr]:
         whole = (name in monomial) if name else (abs(c) * 2 > (width or 0))
         count = c if name else round(c / width) if whole and width else c
         left = 0 if name or not whole or not width else c - count * width
-        unit: Expr = p.atoms[others[0]] if others else _int(1)
+        unit: Expr = p.atoms[others[0]] if others else number(1)
         if whole:
-            row = _op("+", row, _op("*", _int(count), unit))
-            column = _op("+", column, _op("*", _int(left), unit))
+            row = combine("+", row, combine("*", number(count), unit))
+            column = combine("+", column, combine("*", number(left), unit))
         else:
-            column = _op("+", column, _op("*", _int(c), unit))
+            column = combine("+", column, combine("*", number(c), unit))
     return row, column
 
 
@@ -211,10 +207,10 @@ def _guards(body: tuple[Stmt, ...], places: Mapping[str, tuple[Expr, Expr]]) -> 
         if not mine:
             return side
         written, place = places[mine[0]]
-        away = constant(_op("-", side, written))
+        away = constant(combine("-", side, written))
         if len(mine) != 1 or away is None:
             raise Declined("a guard is not about one neighbour's place")
-        return _op("+", place, _int(away))
+        return combine("+", place, number(away))
 
     found = [g for s in statements(body) if isinstance(s, If) for g in conjuncts(s.condition)]
     if any(not (isinstance(g, Op) and len(g.args) == 2) for g in found):

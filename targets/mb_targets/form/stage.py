@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from mb_targets.form.affine import coefficient, constant, depends, simplify, substitute
 from mb_targets.form.dependence import Declined, inline_indices
 from mb_targets.form.expand import Expansion, Tiled
+from mb_targets.form.indices import combine, number
 from mb_targets.form.interior import conjunction
 from mb_targets.form.nest import (
     Accumulate,
@@ -26,7 +27,6 @@ from mb_targets.form.nest import (
     Load,
     Loop,
     Op,
-    Operator,
     Select,
     Stmt,
     Store,
@@ -36,14 +36,6 @@ from mb_targets.form.tile import extent, fresh, names
 from mb_targets.form.traverse import loads, map_expressions, transform, walk
 
 ZERO, ONE = Const(0, "i32"), Const(1, "i32")
-
-
-def _op(op: Operator, a: Expr, b: Expr) -> Expr:
-    return simplify(Op(op, (a, b), "i32"))
-
-
-def _int(n: int) -> Const:
-    return Const(n, "i32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,7 @@ def _group(form: Form, size: tuple[int, int], jam: tuple[int, int], taken: set[s
 
 
 def _frame(form: Form, group: Group, body: tuple[Stmt, ...]) -> Form:
-    ids = tuple(Let(group.item[d].name, "i32", Call("get_local_id", (_int(d),), "i32")) for d in (0, 1))
+    ids = tuple(Let(group.item[d].name, "i32", Call("get_local_id", (number(d),), "i32")) for d in (0, 1))
     axes = tuple(
         replace(a, name=group.first[d].name, dtype="i32", level="tile", guarded=False, block=group.span[d])
         for d, a in enumerate(group.axes)
@@ -121,7 +113,7 @@ class Operand:
 
     def cell(self, row: Expr, column: Expr) -> Expr:
         """Number an element of the tile."""
-        return _op("+", _op("*", row, _int(self.columns + 1)), column)
+        return combine("+", combine("*", row, number(self.columns + 1)), column)
 
 
 def _operand(load: Load, group: Group, loop: Loop, depth: int, taken: set[str]) -> Operand:
@@ -139,11 +131,11 @@ def _fill(operand: Operand, group: Group, loop: Loop, slice_: Var, depth: int, t
     """Let the items of a group load a tile together, neighbours taking neighbouring columns."""
     axis = group.axes[operand.axis]
     e = Var(fresh("e", taken), "i32")
-    row, column = _op("/", e, _int(operand.columns)), _op("%", e, _int(operand.columns))
+    row, column = combine("/", e, number(operand.columns)), combine("%", e, number(operand.columns))
     first = {loop.name: slice_, axis.name: group.first[operand.axis]}
     places: dict[str, Expr] = {
-        operand.along: _op("+", first[operand.along], column),
-        operand.across: _op("+", first[operand.across], row),
+        operand.along: combine("+", first[operand.along], column),
+        operand.across: combine("+", first[operand.across], row),
     }
     guard = conjunction(
         Op("<", (places[name], stop), "i32")
@@ -158,9 +150,9 @@ def _fill(operand: Operand, group: Group, loop: Loop, slice_: Var, depth: int, t
     if guard is not None:
         value = Select(guard, value, Const(0, load.dtype), load.dtype)
     store = Store(operand.array, operand.cell(row, column), value)
-    start = _op("+", _op("*", group.item[1], _int(group.size[0])), group.item[0])
+    start = combine("+", combine("*", group.item[1], number(group.size[0])), group.item[0])
     items = group.size[0] * group.size[1]
-    return Loop(e.name, "i32", start, _int(operand.rows * operand.columns), _int(items), (store,))
+    return Loop(e.name, "i32", start, number(operand.rows * operand.columns), number(items), (store,))
 
 
 def _from_tile(operand: Operand, group: Group, loop: Loop) -> Load:
@@ -168,7 +160,7 @@ def _from_tile(operand: Operand, group: Group, loop: Loop) -> Load:
     axis = group.axes[operand.axis]
     within: dict[str, Expr] = {
         loop.name: Var(loop.name, "i32"),
-        axis.name: _op("-", Var(axis.name, "i32"), group.first[operand.axis]),
+        axis.name: combine("-", Var(axis.name, "i32"), group.first[operand.axis]),
     }
     index = operand.cell(within[operand.across], within[operand.along])
     return replace(operand.load, buffer=operand.array, index=index)
@@ -193,17 +185,17 @@ def stage_contraction(form: Form, size: int, jam: int, depth: int) -> Form:
         for s in body
     )
     tiled = tuple(
-        Tiled(a.name, _op("+", group.first[d], group.item[d]), group.jam[d], 1, group.size[d])
+        Tiled(a.name, combine("+", group.first[d], group.item[d]), group.jam[d], 1, group.size[d])
         for d, a in enumerate(group.axes)
     )
     guard = _in_space(group)
     if guard is not None and let.value is not None and any(isinstance(e, Load) for e in walk(let.value)):
         let = replace(let, value=Select(guard, let.value, Const(0.0, let.dtype), let.dtype))
-    step = Loop(loop.name, "i32", ZERO, _int(depth), ONE, inner, unroll=depth)
+    step = Loop(loop.name, "i32", ZERO, number(depth), ONE, inner, unroll=depth)
     expansion = Expansion(tiled, (let, step, *rest), taken)
     steps = expansion.body((step,))
     sliced = (*fills, Barrier(), *steps, Barrier())
-    outer = Loop(slice_.name, "i32", loop.start, loop.stop, _int(depth), sliced)
+    outer = Loop(slice_.name, "i32", loop.start, loop.stop, number(depth), sliced)
     stores = _guarded_copies(expansion, rest, guard, tiled)
     return _frame(form, group, (*(o.tile for o in operands), *expansion.body((let,)), outer, *stores))
 
@@ -259,7 +251,7 @@ def _fits(axis: Axis, span: int) -> bool:
 
 def _even(loop: Loop, depth: int) -> bool:
     """Tell whether slices of this depth fill the loop with nothing left over."""
-    trip = constant(_op("-", loop.stop, loop.start))
+    trip = constant(combine("-", loop.stop, loop.start))
     return trip is not None and trip % depth == 0
 
 
@@ -286,15 +278,15 @@ def stage_transposition(form: Form, size: int, rows: int) -> Form:
     group = replace(group, jam=(1, size // rows))
     array = fresh("tile", taken)
     k = Var(fresh("k", taken), "i32")
-    line = _op("+", group.item[1], k)
+    line = combine("+", group.item[1], k)
     steps: list[Stmt] = []
     for unit, other, is_read in ((r, w, True), (w, r, False)):
         place: dict[str, Expr] = {
-            group.axes[unit].name: _op("+", group.first[unit], group.item[0]),
-            group.axes[other].name: _op("+", group.first[other], line),
+            group.axes[unit].name: combine("+", group.first[unit], group.item[0]),
+            group.axes[other].name: combine("+", group.first[other], line),
         }
         row, column = (line, group.item[0]) if is_read else (group.item[0], line)
-        cell = _op("+", _op("*", row, _int(size + 1)), column)
+        cell = combine("+", combine("*", row, number(size + 1)), column)
         index = simplify(substitute(load.index if is_read else store.index, place))
         move: Stmt = (
             Store(array, cell, Load(load.buffer, index, load.dtype))
@@ -307,7 +299,7 @@ def stage_transposition(form: Form, size: int, rows: int) -> Form:
             if not _fits(a, span[d])
         )
         inner = (move,) if guard is None else (If(guard, (move,)),)
-        steps.append(Loop(k.name, "i32", ZERO, _int(size), _int(rows), inner, unroll=size // rows))
+        steps.append(Loop(k.name, "i32", ZERO, number(size), number(rows), inner, unroll=size // rows))
     tile = Array(array, load.dtype, size * (size + 1), "local")
     framed = _frame(form, group, (tile, steps[0], Barrier(), steps[1]))
     return replace(framed, axes=tuple(replace(a, block=size) for a in framed.axes))
